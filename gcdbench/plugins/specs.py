@@ -1,0 +1,110 @@
+"""What a plugin hands to the harness: small frozen descriptions, cheap to list, loaded only when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from gcdbench.errors import PluginError
+
+API_VERSION = 1
+"""Version of the plugin interface; a spec made for another one is refused with a sentence."""
+
+
+def load_attribute(path: str) -> Any:
+    """Import ``"package.module:attr"`` and return the attribute."""
+    module_name, separator, attribute = path.partition(":")
+    if not separator or not module_name or not attribute:
+        raise PluginError(f"'{path}' is not of the form 'package.module:attribute'.")
+    value: Any = importlib.import_module(module_name)
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """Common part of every description.
+
+    ``factory`` is a lazy ``"package.module:attr"`` path; nothing of it is imported to list the spec.
+    """
+
+    kind: ClassVar[str] = "plugin"
+
+    name: str
+    factory: str
+    summary: str = ""
+    citation: str = ""
+    tags: tuple[str, ...] = ()
+    api: int = API_VERSION
+
+    def load(self) -> Any:
+        """Import and return what ``factory`` points at."""
+        return load_attribute(self.factory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec(Spec):
+    """A method: ``factory`` points at a class with the interface of :class:`gcdbench.methods.base.Method`.
+
+    ``config`` points at a frozen dataclass with a default for every field.
+    ``version`` is part of a run's identity: raise it when predictions change.
+    ``variants`` are named settings of ``config`` fields (dotted keys), chosen by ``--variant``.
+    """
+
+    kind: ClassVar[str] = "method"
+
+    config: str | None = None
+    version: str = "1"
+    trained: bool = False
+    needs_backbone: bool = True
+    reconstruction: bool = False
+    deviations: tuple[str, ...] = ()
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(Spec):
+    """A dataset: ``factory`` is called with a :class:`gcdbench.data.types.DatasetRequest`
+    and returns a :class:`gcdbench.data.types.DatasetSource`.
+
+    ``card`` is the path of its ``card.toml`` (None for ``folder:`` and ``csv:``, which make theirs).
+    ``takes_argument`` is true for datasets written ``name:<argument>``.
+    """
+
+    kind: ClassVar[str] = "dataset"
+
+    card: str | None = None
+    takes_argument: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(Spec):
+    """A metric: ``factory`` points at a function ``(y_true, cluster, is_old, anchored) -> dict[str, float]``.
+
+    ``y_true`` (N,) class ids, ``cluster`` (N,) cluster ids, ``is_old`` (C,) one flag for each class,
+    ``anchored`` whether the first clusters are tied to the old classes, in order.
+    """
+
+    kind: ClassVar[str] = "metric"
+
+    version: str = "1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneSpec(Spec):
+    """A backbone: ``factory`` is called with ``(weights: str | None)`` and returns a
+    :class:`gcdbench.backbones.base.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default."""
+
+    kind: ClassVar[str] = "backbone"
+
+    extra: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorSpec(Spec):
+    """An executor: ``factory`` points at a class with the interface of :class:`gcdbench.executors.base.Executor`."""
+
+    kind: ClassVar[str] = "executor"
