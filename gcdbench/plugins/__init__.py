@@ -1,1 +1,23 @@
+"""The light half of the public interface: what a plugin module imports to register itself. Imports no torch."""
 
+from gcdbench.plugins.hookspecs import hookimpl
+from gcdbench.plugins.specs import (
+    API_VERSION,
+    BackboneSpec,
+    DatasetSpec,
+    ExecutorSpec,
+    MethodSpec,
+    MetricSpec,
+    Spec,
+)
+
+__all__ = [
+    "API_VERSION",
+    "BackboneSpec",
+    "DatasetSpec",
+    "ExecutorSpec",
+    "MethodSpec",
+    "MetricSpec",
+    "Spec",
+    "hookimpl",
+]
