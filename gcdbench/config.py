@@ -1,0 +1,118 @@
+"""Typed settings: frozen dataclasses, dotted overrides, checked against the fields' annotations."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union
+
+from gcdbench.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def field_types(config_class: type[Any]) -> dict[str, Any]:
+    """Every settable key of a config class with its type; nested dataclasses give dotted keys."""
+    hints = typing.get_type_hints(config_class)
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(config_class):
+        kind = hints[field.name]
+        if dataclasses.is_dataclass(kind):
+            nested = field_types(typing.cast(type[Any], kind))
+            found.update({f"{field.name}.{key}": value for key, value in nested.items()})
+        else:
+            found[field.name] = kind
+    return found
+
+
+def convert(key: str, value: object, kind: Any) -> Any:
+    """``value`` (text from the command line, or a TOML value) as an instance of ``kind``."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None or (isinstance(value, str) and value.lower() == "none" and type(None) in arguments):
+            return None
+        options = [a for a in arguments if a is not type(None)]
+        for option in options:
+            try:
+                return convert(key, value, option)
+            except ConfigError:
+                continue
+        raise _misfit(key, value, kind)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"'{key}' must be one of {', '.join(map(str, arguments))}, not '{value}'.")
+    if origin is tuple:
+        item_kind = arguments[0] if arguments else str
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, (list, tuple)):
+            raise _misfit(key, value, kind)
+        return tuple(convert(key, item, item_kind) for item in items if item != "")
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        raise _misfit(key, value, kind)
+    if kind in (int, float):
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise _misfit(key, value, kind)
+        try:
+            return kind(value)
+        except (TypeError, ValueError):
+            raise _misfit(key, value, kind) from None
+    if kind is str and isinstance(value, str):
+        return value
+    raise _misfit(key, value, kind)
+
+
+def _misfit(key: str, value: object, kind: Any) -> ConfigError:
+    name = getattr(kind, "__name__", str(kind)).replace("NoneType", "none")
+    return ConfigError(f"'{key}' must be of type {name}, not '{value}'.")
+
+
+def apply_overrides(config: T, overrides: Mapping[str, object]) -> T:
+    """A copy of ``config`` with dotted keys replaced; keys must exist and values must fit."""
+    known = field_types(type(config))
+    nested: dict[str, dict[str, object]] = {}
+    direct: dict[str, Any] = {}
+    for key, value in overrides.items():
+        if key not in known:
+            raise unknown_key(key, known)
+        head, _, rest = key.partition(".")
+        if rest:
+            nested.setdefault(head, {})[rest] = value
+        else:
+            direct[key] = convert(key, value, known[key])
+    for head, inner in nested.items():
+        direct[head] = apply_overrides(getattr(config, head), inner)
+    try:
+        return typing.cast(T, dataclasses.replace(typing.cast(Any, config), **direct))
+    except ValueError as error:  # a config may check its own values
+        raise ConfigError(str(error)) from error
+
+
+def unknown_key(key: str, known: typing.Iterable[str]) -> ConfigError:
+    """The error for a key that no config has."""
+    near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    guess = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(sorted(known))}."
+    return ConfigError(f"There is no setting '{key}'; {guess}")
+
+
+def parse_assignment(text: str) -> tuple[str, str]:
+    """``key=value`` from the command line."""
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"'{text}' is not of the form key=value.", hint="Example: --set image_size=128")
+    return key.strip(), value.strip()
+
+
+def to_plain(config: Any) -> dict[str, Any]:
+    """A config as nested dictionaries of JSON values."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in dataclasses.asdict(config).items()
+    }

@@ -1,0 +1,299 @@
+"""Finds plugins, survives broken ones, and answers look-ups by name.
+
+A plugin can break at five stages: import, registration (a hook with an unknown argument), validation
+(a misspelt hook), call (a hook that raises) and naming (two plugins with one name). Whatever happens to one,
+the others keep working, and asking for what the broken one offered shows the stored error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pluggy
+
+from gcdbench.errors import PluginError, UnknownName
+from gcdbench.plugins import hookspecs
+from gcdbench.plugins.specs import (
+    API_VERSION,
+    BackboneSpec,
+    DatasetSpec,
+    ExecutorSpec,
+    MethodSpec,
+    MetricSpec,
+    Spec,
+)
+
+ENTRY_POINT_GROUP = "gcdbench"
+PLUGIN_FILES_VARIABLE = "GCDBENCH_PLUGINS"
+HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
+    "methods": ("gcdbench_methods", MethodSpec),
+    "datasets": ("gcdbench_datasets", DatasetSpec),
+    "metrics": ("gcdbench_metrics", MetricSpec),
+    "backbones": ("gcdbench_backbones", BackboneSpec),
+    "executors": ("gcdbench_executors", ExecutorSpec),
+}
+BUILTIN_MODULES = (
+    "gcdbench.data.builtin",
+    "gcdbench.methods.builtin",
+    "gcdbench.metrics.builtin",
+    "gcdbench.backbones.builtin",
+    "gcdbench.executors.builtin",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginRecord:
+    """What is known of one plugin; ``stage`` and ``error`` are set when something of it broke."""
+
+    name: str
+    distribution: str
+    version: str
+    stage: str = ""
+    error: str = ""
+    provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing of it broke."""
+        return not self.error
+
+
+@dataclass(frozen=True)
+class _Registered:
+    spec: Spec
+    distribution: str
+    version: str
+
+
+class PluginManager:
+    """Loads plugins and holds the five registries."""
+
+    def __init__(self, *, points: Sequence[EntryPoint] | None = None, files: Iterable[Path] = ()) -> None:
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._problems: list[PluginRecord] = []
+        self._origin: dict[str, tuple[str, str]] = {}
+        self._registries: dict[str, dict[str, _Registered]] = {kind: {} for kind in HOOK_OF_KIND}
+        self._contested: dict[tuple[str, str], str] = {}
+        for module in BUILTIN_MODULES:
+            self._register(importlib.import_module(module), module, "gcdbench", _own_version())
+        for point in entry_points(group=ENTRY_POINT_GROUP) if points is None else points:
+            self._load_entry_point(point)
+        for path in files:
+            self._load_file(path)
+        self._collect()
+
+    # ---- loading
+
+    def _load_entry_point(self, point: EntryPoint) -> None:
+        distribution = point.dist.name if point.dist else "unknown distribution"
+        version = point.dist.version if point.dist else "?"
+        try:
+            module = point.load()
+        except Exception as error:  # a plugin may raise anything while it is imported
+            self._note(point.name, distribution, version, "import", error)
+            return
+        self._register(module, f"{distribution}:{point.name}", distribution, version)
+
+    def _load_file(self, path: Path) -> None:
+        """A file given by the user: an error in it is fatal, and the message names the line."""
+        if not path.is_file():
+            raise PluginError(f"The plugin file '{path}' does not exist.", hint="Check the path given to --plugin-file.")
+        module_name = f"gcdbench_plugin_{path.stem.replace('-', '_')}"
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None:
+            raise PluginError(f"The plugin file '{path}' is not a Python file.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise PluginError(f"The plugin file '{path}' failed at line {_line_in(path, error)}: {error!r}.") from error
+        before = len(self._problems)
+        self._register(module, str(path), path.name, "local file")
+        if len(self._problems) > before:
+            problem = self._problems[-1]
+            raise PluginError(f"The plugin file '{path}' is broken ({problem.stage}): {problem.error}")
+
+    def _register(self, module: ModuleType, name: str, distribution: str, version: str) -> None:
+        try:
+            self._pluggy.register(module, name=name)
+        except Exception as error:  # pluggy raises on a hook with an unknown argument but keeps the plugin
+            if self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+            self._note(name, distribution, version, "registration", error)
+            return
+        self._origin[name] = (distribution, version)
+        misspelt = _misspelt_hooks(module)
+        if misspelt:
+            known = ", ".join(sorted(_hook_names()))
+            self._note(name, distribution, version, "validation", f"no such hook: {', '.join(misspelt)} (known: {known})")
+
+    def _collect(self) -> None:
+        for kind, (hook_name, spec_class) in HOOK_OF_KIND.items():
+            caller = getattr(self._pluggy.hook, hook_name)
+            for implementation in caller.get_hookimpls():
+                name = implementation.plugin_name
+                distribution, version = self._origin.get(name, ("unknown distribution", "?"))
+                try:
+                    specs = list(implementation.function())
+                except Exception as error:  # the hook, or the generator it returned, may raise anything
+                    self._note(name, distribution, version, f"call of {hook_name}", error)
+                    continue
+                for spec in specs:
+                    problem = _spec_problem(spec, spec_class)
+                    if problem:
+                        self._note(name, distribution, version, f"call of {hook_name}", problem)
+                    else:
+                        self._add(kind, spec, name, distribution, version)
+
+    def _add(self, kind: str, spec: Spec, plugin: str, distribution: str, version: str) -> None:
+        registry = self._registries[kind]
+        if (kind, spec.name) in self._contested:
+            self._note(plugin, distribution, version, "naming", self._contested[kind, spec.name])
+            return
+        other = registry.get(spec.name)
+        if other is None:
+            registry[spec.name] = _Registered(spec, distribution, version)
+            return
+        message = f"two plugins offer a {spec.kind} named '{spec.name}': {other.distribution} and {distribution}"
+        self._note(plugin, distribution, version, "naming", message)
+        if other.distribution != "gcdbench":  # a stranger may not take a built-in away
+            del registry[spec.name]
+            self._contested[kind, spec.name] = message
+
+    def _note(self, name: str, distribution: str, version: str, stage: str, error: BaseException | str) -> None:
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        self._problems.append(
+            PluginRecord(name=name, distribution=distribution, version=version, stage=stage, error=text)
+        )
+
+    # ---- look-up
+
+    def names(self, kind: str) -> list[str]:
+        """Names in one registry, sorted."""
+        return sorted(self._registries[kind])
+
+    def specs(self, kind: str) -> list[Spec]:
+        """Specs of one registry, sorted by name."""
+        return [self._registries[kind][name].spec for name in self.names(kind)]
+
+    def get(self, kind: str, name: str) -> Any:
+        """The spec called ``name``; unknown names get the nearest match, broken plugins their stored error."""
+        registry = self._registries[kind]
+        if name in registry:
+            return registry[name].spec
+        singular = kind.removesuffix("s")
+        if (kind, name) in self._contested:
+            raise PluginError(f"The {singular} '{name}' is not usable: {self._contested[kind, name]}.")
+        broken = [p for p in self._problems if p.stage != "naming"]
+        related = [p for p in broken if name in p.name or name.replace("-", "_") in p.name or name in p.distribution]
+        chosen = related or broken
+        hint = None
+        if chosen:
+            hint = "A plugin that did not load may have offered it: " + "; ".join(
+                f"{p.distribution} ({p.stage}): {p.error}" for p in chosen[:3]
+            )
+        raise UnknownName(singular, name, registry, hint=hint)
+
+    def provider(self, kind: str, name: str) -> tuple[str, str]:
+        """Distribution and version that offer ``name``."""
+        found = self._registries[kind][name]
+        return found.distribution, found.version
+
+    def records(self) -> list[PluginRecord]:
+        """One record for each plugin that works and one for each problem."""
+        by_distribution: dict[str, dict[str, list[str]]] = {}
+        versions: dict[str, str] = {}
+        for kind, registry in self._registries.items():
+            for name, found in registry.items():
+                by_distribution.setdefault(found.distribution, {}).setdefault(kind, []).append(name)
+                versions[found.distribution] = found.version
+        for _, (distribution, version) in self._origin.items():
+            by_distribution.setdefault(distribution, {})
+            versions.setdefault(distribution, version)
+        broken = {p.distribution for p in self._problems}
+        working = [
+            PluginRecord(
+                name=distribution,
+                distribution=distribution,
+                version=versions[distribution],
+                provides={kind: tuple(sorted(names)) for kind, names in provides.items()},
+            )
+            for distribution, provides in sorted(by_distribution.items())
+            if provides or distribution not in broken
+        ]
+        return working + self._problems
+
+    def notify(self, hook_name: str, **arguments: Any) -> list[str]:
+        """Call an observer hook of every plugin; an observer that raises is reported, never fatal."""
+        failures = []
+        caller = getattr(self._pluggy.hook, hook_name)
+        for implementation in caller.get_hookimpls():
+            wanted = {name: arguments[name] for name in implementation.argnames}
+            try:
+                implementation.function(**wanted)
+            except Exception as error:  # an observer may not stop a run
+                failures.append(f"{implementation.plugin_name}: {hook_name} raised {type(error).__name__}: {error}")
+        return failures
+
+
+def _own_version() -> str:
+    from gcdbench import __version__
+
+    return __version__
+
+
+def _hook_names() -> set[str]:
+    return {name for name, _ in inspect.getmembers(hookspecs, inspect.isfunction) if name.startswith("gcdbench_")}
+
+
+def _misspelt_hooks(module: ModuleType) -> list[str]:
+    """Functions that were marked as hooks, or are named like one, but match none."""
+    marked = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and (hasattr(value, "gcdbench_impl") or name.startswith("gcdbench_"))
+    ]
+    return sorted(name for name in marked if name not in _hook_names())
+
+
+def _spec_problem(spec: object, expected: type[Spec]) -> str | None:
+    if not isinstance(spec, expected):
+        return f"returned {type(spec).__name__}, expected {expected.__name__}"
+    if spec.api != API_VERSION:
+        return (
+            f"'{spec.name}' was made for plugin interface {spec.api}, this gcdbench has {API_VERSION}: "
+            f"install a version of the plugin that fits"
+        )
+    return None
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return str(error.lineno)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return str(lines[-1]) if lines else "?"
+
+
+def plugin_files_from_environment() -> list[Path]:
+    """Files named by ``GCDBENCH_PLUGINS``, separated as in PATH."""
+    return [Path(part) for part in os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep) if part]
+
+
+@lru_cache(maxsize=1)
+def get_manager() -> PluginManager:
+    """The process-wide manager; ``GCDBENCH_PLUGINS`` must be set before the first call."""
+    return PluginManager(files=plugin_files_from_environment())
