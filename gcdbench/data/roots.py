@@ -1,0 +1,87 @@
+"""Where data is looked for, and where what is made from it is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import platformdirs
+
+from gcdbench.errors import DataError
+
+
+def cache_dir() -> Path:
+    """Folder for image stores and view banks: ``GCDBENCH_CACHE``, else the user's cache directory."""
+    chosen = os.environ.get("GCDBENCH_CACHE")
+    return (
+        Path(chosen).expanduser().absolute()
+        if chosen
+        else Path(platformdirs.user_cache_dir("gcdbench"))
+    )
+
+
+def user_data_dir() -> Path:
+    """Folder that ``gcdbench data fetch`` downloads to unless told otherwise."""
+    return Path(platformdirs.user_data_dir("gcdbench"))
+
+
+def data_roots(data_root: str | Path | None = None) -> tuple[Path, ...]:
+    """Folders to look in, in order: ``--data-root``, ``GCDBENCH_DATA``, the user's data directory, MedMNIST's own.
+
+    ``GCDBENCH_DATA`` may name several folders, separated as in ``PATH``. Folders need not exist.
+    """
+    named = [str(data_root)] if data_root else []
+    named += [
+        part for part in os.environ.get("GCDBENCH_DATA", "").split(os.pathsep) if part
+    ]
+    roots = [Path(part).expanduser().absolute() for part in named]
+    roots += [user_data_dir(), Path.home() / ".medmnist"]
+    return tuple(dict.fromkeys(roots))
+
+
+def download_root(data_root: str | Path | None = None) -> Path:
+    """Where a download goes: the first folder of the search order that the user named, else the user's data dir."""
+    return data_roots(data_root)[0]
+
+
+def find_place(roots: Iterable[Path], places: Iterable[str]) -> Path | None:
+    """The first of ``places`` that exists; an earlier root wins over an earlier place."""
+    places = tuple(places)
+    for root in roots:
+        for place in places:
+            if (root / place).exists():
+                return root / place
+    return None
+
+
+def resolve_argument(argument: str | None, roots: Iterable[Path], kind: str) -> Path:
+    """The path after the colon of ``folder:<path>``: as written, or relative to a data root."""
+    if not argument:
+        raise DataError(
+            f"'{kind}:' needs a path after the colon.",
+            hint=f"For example: --dataset {kind}:path/to/data",
+        )
+    given = Path(argument).expanduser()
+    candidates = (
+        [given]
+        if given.is_absolute()
+        else [Path.cwd() / given, *(root / given for root in roots)]
+    )
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate.absolute()
+    looked = ", ".join(str(candidate.parent) for candidate in candidates)
+    raise DataError(f"There is no '{argument}' for '{kind}:'; looked in {looked}.")
+
+
+def missing_dataset(
+    name: str, title: str, places: Iterable[str], roots: Iterable[Path], how: str
+) -> DataError:
+    """The one sentence a user gets when a dataset is not on this machine."""
+    wanted = " or ".join(f"'{place}'" for place in places)
+    looked = ", ".join(str(root) for root in roots)
+    return DataError(
+        f"Dataset '{name}' ({title}) is not on this machine: no {wanted} in {looked}; {how}",
+        hint=f"Set GCDBENCH_DATA or --data-root to the folder that contains {wanted}.",
+    )
