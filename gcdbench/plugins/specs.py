@@ -96,11 +96,21 @@ class MetricSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
     """A backbone: ``factory`` is called with ``(weights: str | None)`` and returns a
-    :class:`gcdbench.backbones.base.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default."""
+    :class:`gcdbench.backbones.base.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default.
+
+    ``identify`` may name a function ``(weights) -> sha256`` that needs no torch, so that a finished run is
+    recognised at once; without it the backbone is loaded to learn which weights it has."""
 
     kind: ClassVar[str] = "backbone"
 
     extra: str | None = None
+    identify: str | None = None
+
+    def weights_sha256(self, weights: str | None) -> str:
+        """Digest of the weights that ``factory(weights)`` would load."""
+        if self.identify is not None:
+            return str(load_attribute(self.identify)(weights))
+        return str(self.load()(weights).weights_sha256)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,224 @@
+"""From what the user asked for to a complete, checked description of a run. Nothing is trained or decoded here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gcdbench.config import apply_overrides, field_types, to_plain, unknown_key
+from gcdbench.errors import ConfigError, UnknownName
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
+from gcdbench.presets import RunSettings, default_preset, get_preset
+from gcdbench.protocol import KPolicy, Protocol, default_protocol, named_protocol
+from gcdbench.training.config import TrainingConfig
+
+PROTOCOL_PREFIX = "protocol."
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoConfig:
+    """Config of a method that has nothing to set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What the user wrote. None means "not said"."""
+
+    method: str
+    dataset: str
+    variant: str | None = None
+    preset: str | None = None
+    protocol: str | None = None
+    k_policy: KPolicy = "known"
+    seed: int = 0
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    dataset_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where and with what a run is executed. None of this may change a result, so none of it is in the identity."""
+
+    runs: Path = Path("runs")
+    cache: Path | None = None
+    data_roots: tuple[Path, ...] = ()
+    device: str = "cpu"
+    workers: int | None = None
+    threads: int | None = None
+    resume: bool = True
+    force: bool = False
+    accept_data_issues: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A run, resolved: every setting has its final value."""
+
+    method: MethodSpec
+    dataset: DatasetSpec
+    dataset_name: str
+    dataset_argument: str | None
+    dataset_options: Mapping[str, str]
+    variant: str | None
+    preset: str
+    protocol: Protocol
+    seed: int
+    settings: RunSettings
+    training: TrainingConfig
+    config: Any
+
+    def resolved(self) -> dict[str, Any]:
+        """The content of ``config.toml``."""
+        return {
+            "method": self.method.name,
+            "variant": self.variant,
+            "dataset": self.dataset_name,
+            "preset": self.preset,
+            "seed": self.seed,
+            "settings": to_plain(self.settings),
+            "training": to_plain(self.training) if self.method.trained else {},
+            "protocol": self.protocol.card(),
+            "config": to_plain(self.config),
+        }
+
+
+def detect_gpu() -> bool:
+    """Whether a CUDA device is likely here, without importing torch."""
+    import ctypes.util
+    import shutil
+
+    return shutil.which("nvidia-smi") is not None and ctypes.util.find_library("cuda") is not None
+
+
+def split_dataset_name(text: str) -> tuple[str, str | None]:
+    """``folder:some/path`` into the registered name and its argument."""
+    name, separator, argument = text.partition(":")
+    return (name, argument) if separator else (text, None)
+
+
+def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
+    """Resolve a request: look every name up, merge preset, variant and ``--set``, check every value."""
+    method: MethodSpec = manager.get("methods", request.method)
+    dataset_key, argument = split_dataset_name(request.dataset)
+    dataset: DatasetSpec = manager.get("datasets", dataset_key)
+    if dataset.takes_argument and not argument:
+        raise ConfigError(f"The dataset '{dataset_key}' needs an argument: {dataset_key}:<path>.")
+    if argument and not dataset.takes_argument:
+        raise ConfigError(f"The dataset '{dataset_key}' takes no argument, but '{argument}' was given.")
+
+    preset_name = request.preset or default_preset(has_gpu=detect_gpu())
+    preset = get_preset(preset_name)
+    config_class = load_attribute(method.config) if method.config else NoConfig
+    own_keys = field_types(config_class)
+    variant: Mapping[str, object] = {}
+    if request.variant is not None:
+        if request.variant not in method.variants:
+            raise UnknownName(f"variant of '{method.name}'", request.variant, method.variants)
+        variant = method.variants[request.variant]
+
+    sections: dict[str, dict[str, object]] = {"settings": {}, "training": {}, "protocol": {}, "config": {}}
+    known = {
+        **{f"{PROTOCOL_PREFIX}{key}": "protocol" for key in field_types(Protocol) if key not in ("name", "k_policy")},
+        **dict.fromkeys(own_keys, "config"),
+        **dict.fromkeys(field_types(TrainingConfig), "training"),
+        **dict.fromkeys(field_types(RunSettings), "settings"),
+    }
+    for key, value in {**variant, **request.overrides}.items():
+        if key not in known:
+            raise unknown_key(key, known)
+        section = known[key]
+        sections[section][key.removeprefix(PROTOCOL_PREFIX) if section == "protocol" else key] = value
+
+    settings = apply_overrides(preset.settings, sections["settings"])
+    if method.needs_backbone:
+        manager.get("backbones", settings.backbone)
+    else:
+        settings = dataclasses.replace(settings, backbone="none", weights=None)
+    if not method.trained:
+        settings = dataclasses.replace(settings, views="none", augmentation="none")
+    check_settings(settings)
+    training = apply_overrides(preset.training, sections["training"])
+    check_training(training)
+    protocol = named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
+    changed = apply_overrides(protocol, sections["protocol"])
+    if changed != protocol:
+        # A protocol with a changed rule is another protocol and must not be mistaken for the named one.
+        changes = ",".join(f"{key}={value}" for key, value in sorted(sections["protocol"].items()))
+        changed = dataclasses.replace(changed, name=f"{protocol.name}+{changes}")
+    return RunPlan(
+        method=method,
+        dataset=dataset,
+        dataset_name=dataset_key,
+        dataset_argument=argument,
+        dataset_options={**preset.dataset_options, **request.dataset_options} if dataset_key == "phantom" else dict(
+            request.dataset_options
+        ),
+        variant=request.variant,
+        preset=preset_name,
+        protocol=dataclasses.replace(changed, k_policy=request.k_policy),
+        seed=request.seed,
+        settings=settings,
+        training=training,
+        config=apply_overrides(config_class(), sections["config"]),
+    )
+
+
+def check_settings(settings: RunSettings) -> None:
+    """Values that no run can use, found before anything is decoded."""
+    if settings.image_size < 16:
+        raise ConfigError(f"image_size must be at least 16, not {settings.image_size}.")
+    kind, _, count = settings.views.partition(":")
+    if not (settings.views in ("online", "none") or (kind == "bank" and count.isdigit() and int(count) >= 2)):
+        raise ConfigError(f"views must be 'online' or 'bank:V' with V at least 2, not '{settings.views}'.")
+    if settings.precision not in ("float32", "bfloat16", "float16"):
+        raise ConfigError(f"precision must be float32, bfloat16 or float16, not '{settings.precision}'.")
+
+
+def check_training(training: TrainingConfig) -> None:
+    """Values that no training can use."""
+    if training.epochs < 1 or training.batch_size < 2 or training.lr <= 0:
+        raise ConfigError(
+            "epochs must be at least 1, batch_size at least 2 and lr above 0, "
+            f"not {training.epochs}, {training.batch_size} and {training.lr}."
+        )
+
+
+def identity_of(
+    plan: RunPlan,
+    *,
+    manifest_sha256: str,
+    store_key: str,
+    dataset_id: str,
+    weights_sha256: str,
+    world_size: int,
+    accepted_issues: Sequence[str],
+) -> dict[str, Any]:
+    """The allow-list that names a run. Device, workers, threads and paths are not in it."""
+    identity: dict[str, Any] = {
+        "method": plan.method.name,
+        "method_version": plan.method.version,
+        "config": to_plain(plan.config),
+        "dataset": dataset_id,
+        "manifest_sha256": manifest_sha256,
+        "images": store_key,
+        "protocol": plan.protocol.card(),
+        "image_size": plan.settings.image_size,
+        "seed": plan.seed,
+        "precision": plan.settings.precision,
+    }
+    if plan.method.needs_backbone:
+        identity |= {"backbone": plan.settings.backbone, "weights_sha256": weights_sha256}
+    if plan.method.trained:
+        identity |= {
+            "training": to_plain(plan.training),
+            "views": plan.settings.views,
+            "augmentation": plan.settings.augmentation,
+            "world_size": world_size,
+        }
+    if accepted_issues:
+        identity["accepted_data_issues"] = sorted(accepted_issues)
+    return identity
