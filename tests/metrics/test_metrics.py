@@ -258,6 +258,7 @@ def test_every_registered_metric_loads_and_keys_do_not_collide():
     seen: set[str] = set()
     for spec in gcdbench_metrics():
         scores = spec.load()(y_true, cluster, np.arange(8) < 4, True)
-        assert scores and not seen & scores.keys()
+        assert scores
+        assert not seen & scores.keys()
         assert all(isinstance(value, float) and np.isfinite(value) for value in scores.values())
         seen |= scores.keys()

@@ -1,0 +1,183 @@
+"""Statistics of benchmark scores: spread, intervals, paired tests, ranks, and when to claim nothing.
+
+Pure functions on numbers. Everything random draws from a fixed seed, so that a table can be rebuilt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats as distributions
+
+FloatArray = NDArray[np.float64]
+
+EXACT_PAIRS = 16
+"""Up to this many pairs all 2^n sign patterns are tried; beyond, RANDOM_PATTERNS random ones."""
+RANDOM_PATTERNS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A confidence interval and where it comes from: ``"t"`` over runs or ``"bootstrap"`` over samples of one run."""
+
+    low: float
+    high: float
+    level: float
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a table cell says about the runs behind it; ``sd`` (ddof = 1) and ``interval`` need two runs."""
+
+    n: int
+    mean: float
+    sd: float | None
+    interval: Interval | None
+
+
+def summarise(values: Sequence[float], level: float = 0.95) -> Summary:
+    """Mean, sample standard deviation and t interval of one score over independent runs."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise ValueError("there is nothing to summarise")
+    sd = float(array.std(ddof=1)) if array.size > 1 else None
+    return Summary(n=array.size, mean=float(array.mean()), sd=sd, interval=t_interval(values, level))
+
+
+def t_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student's interval for the mean over runs; None for fewer than two runs, which say nothing of spread."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.size < 2:
+        return None
+    reach = float(distributions.t.ppf((1 + level) / 2, array.size - 1)) * array.std(ddof=1) / math.sqrt(array.size)
+    return Interval(low=float(array.mean() - reach), high=float(array.mean() + reach), level=level, kind="t")
+
+
+def bootstrap_interval(
+    correct: ArrayLike, groups: ArrayLike | None = None, *, level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> Interval:
+    """Percentile bootstrap of an accuracy in percent over the samples of one run.
+
+    correct: (N,) whether each sample is right under the Hungarian map of the whole run: the map is held fixed,
+        because fitting it anew to every resample would mix its optimism into the interval.
+    groups: (N,) patient or lesion of each sample; whole groups are drawn, since images of one are not independent.
+    """
+    right = np.asarray(correct, dtype=np.float64)
+    if right.size == 0:
+        raise ValueError("there is nothing to resample")
+    rng = np.random.default_rng(seed)
+    if groups is None:  # a resample of N independent right/wrong marks is a binomial draw
+        means = rng.binomial(right.size, right.mean(), draws) / right.size
+    else:
+        _, member = np.unique(np.asarray(groups), return_inverse=True)
+        size = np.bincount(member).astype(np.float64)
+        hits = np.bincount(member, weights=right)
+        means = np.empty(draws)
+        even = np.full(size.size, 1 / size.size)
+        for start in range(0, draws, 200):  # in pieces: draws x groups would not fit for large data
+            piece = rng.multinomial(size.size, even, min(200, draws - start))
+            means[start : start + len(piece)] = (piece @ hits) / (piece @ size)
+    low, high = np.quantile(100 * means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(low=float(low), high=float(high), level=level, kind="bootstrap")
+
+
+def sign_flip_test(differences: Sequence[float]) -> float:
+    """Two-sided paired randomisation test: p of a mean at least as far from 0 when every sign is a coin flip.
+
+    differences: one for each (dataset, seed) that both methods ran. Exact up to EXACT_PAIRS pairs.
+    """
+    array = np.asarray(differences, dtype=np.float64)
+    if array.size == 0:
+        return 1.0
+    observed = abs(array.sum()) * (1 - 1e-12) - 1e-12  # sums in another order may differ in the last bit
+    if array.size <= EXACT_PAIRS:
+        patterns = ((np.arange(2**array.size)[:, None] >> np.arange(array.size)) & 1) * 2.0 - 1.0
+        return float((np.abs(patterns @ array) >= observed).mean())
+    rng = np.random.default_rng(0)
+    patterns = rng.integers(0, 2, (RANDOM_PATTERNS, array.size)) * 2.0 - 1.0
+    return float(((np.abs(patterns @ array) >= observed).sum() + 1) / (RANDOM_PATTERNS + 1))
+
+
+def smallest_p(pairs: int) -> float:
+    """The smallest p that the sign-flip test can reach with so many pairs."""
+    return min(1.0, 2.0 / 2.0**pairs)
+
+
+def pairs_needed(comparisons: int = 1, alpha: float = 0.05) -> int:
+    """Pairs below which no difference, however large, can be significant after Holm's correction."""
+    return math.ceil(math.log2(2 * max(1, comparisons) / alpha))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p values, in the order given."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, running = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = running
+    return adjusted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The best method of a column against every other one.
+
+    p: adjusted p value of each other method; pairs: how many runs each shares with the best.
+    decided: the best beats every other method; reason: one sentence, always.
+    """
+
+    best: str
+    p: Mapping[str, float]
+    pairs: Mapping[str, int]
+    decided: bool
+    reason: str
+
+
+def compare_with_best(
+    scores: Mapping[str, Mapping[Hashable, float]], *, alpha: float = 0.05, higher_is_better: bool = True
+) -> Comparison | None:
+    """Test the method with the best mean against all others, paired over the keys (dataset, seed) they share.
+
+    None when fewer than two methods have scores.
+    """
+    scores = {name: runs for name, runs in scores.items() if runs}
+    if len(scores) < 2:
+        return None
+    sign = 1.0 if higher_is_better else -1.0
+    best = max(scores, key=lambda name: sign * float(np.mean(list(scores[name].values()))))
+    others = [name for name in scores if name != best]
+    raw, pairs = [], {}
+    for name in others:
+        shared = [key for key in scores[best] if key in scores[name]]
+        pairs[name] = len(shared)
+        raw.append(sign_flip_test([scores[best][key] - scores[name][key] for key in shared]))
+    adjusted = dict(zip(others, holm(raw), strict=True))
+    needed, fewest = pairs_needed(len(others), alpha), min(pairs.values())
+    losing = [name for name in others if adjusted[name] > alpha]
+    if not losing:
+        reason = f"{best} is better than each of {len(others)} others (paired sign-flip test, Holm, p <= {alpha:g})"
+    elif fewest < needed:
+        reason = (
+            f"too few shared runs for any claim: {fewest}, at least {needed} are needed for {len(others)} comparisons"
+        )
+    else:
+        reason = f"{best} has the best mean but is not distinguishable from {', '.join(losing)}"
+    return Comparison(best=best, p=adjusted, pairs=pairs, decided=not losing, reason=reason)
+
+
+def mean_rank(scores: Mapping[str, Mapping[Hashable, float]], *, higher_is_better: bool = True) -> dict[str, float]:
+    """Mean rank (1 = best, ties share the mean) of each method over the keys that all of them have."""
+    if not scores:
+        return {}
+    shared = set.intersection(*(set(runs) for runs in scores.values()))
+    if not shared:
+        return {}
+    keys = sorted(shared, key=repr)
+    table = np.array([[runs[key] for key in keys] for runs in scores.values()])
+    ranks = distributions.rankdata(-table if higher_is_better else table, axis=0)
+    return dict(zip(scores, (float(r) for r in ranks.mean(axis=1)), strict=True))
