@@ -1,0 +1,231 @@
+"""Where the training engine gets its views: made afresh each step, or drawn from a bank of stored prefix outputs.
+
+A bank holds, for every image of a store, V augmented views and the test view, each as the output of the frozen
+prefix in float16. It is memory-mapped, built once, and shared by every method, seed and concurrent run, because
+nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights,
+the image size, V and a constant seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.context import RunContext
+from gcdbench.data.cachefile import Recipe, format_bytes, open_array
+from gcdbench.data.draws import random_words
+from gcdbench.data.parallel import run_chunks
+from gcdbench.data.types import ImageView, IntArray, Pixels
+from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation, normalise
+from gcdbench.errors import ConfigError
+
+BANK_SEED = 20_240_607
+"""Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
+
+CHUNK = 64
+"""Images that go through the network at once."""
+
+
+class ViewSource(Protocol):
+    """Prefix outputs of views, by sample id."""
+
+    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
+        """(2B, c, h, w) float32: two different views of each image, view 1 of all, then view 2 of all.
+
+        A function of (seed, step, id) alone.
+        """
+
+    def test(self, ids: IntArray) -> Tensor:
+        """(B, c, h, w) float32: the test view of each image."""
+
+
+def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
+    """Prefix output (B, c, h, w) of images in [0, 1], in chunks; the images are normalised in place."""
+    images = normalise(images, backbone.mean, backbone.std)
+    with torch.no_grad():
+        return torch.cat([backbone.prefix(chunk) for chunk in images.split(CHUNK)])
+
+
+class OnlineViews:
+    """Views made afresh each step: the paper's setting."""
+
+    def __init__(self, backbone: Backbone, store: Pixels, augmentation: Augmentation, size: int, device: str) -> None:
+        self._backbone = backbone
+        self._store = store
+        self._augmentation = augmentation
+        self._size = size
+        self._device = device
+        backbone.prefix.to(device)
+
+    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
+        """(2B, c, h, w) float32, made now."""
+        both = np.concatenate([ids, ids])
+        draw = np.repeat(np.array([2 * step, 2 * step + 1]), len(ids))
+        images = augment(
+            self._store[both], augmentation=self._augmentation, ids=both, draw=draw, seed=seed, size=self._size
+        )
+        return run_prefix(self._backbone, images.to(self._device))
+
+    def test(self, ids: IntArray) -> Tensor:
+        """(B, c, h, w) float32, made now."""
+        return run_prefix(self._backbone, centre_view(self._store[ids], size=self._size).to(self._device))
+
+
+class BankViews:
+    """Views drawn from a bank: ``outputs`` (N, V + 1, h, w, c) float16, the test view last."""
+
+    def __init__(self, outputs: NDArray[np.float16], device: str) -> None:
+        self._outputs = outputs
+        self._views = outputs.shape[1] - 1
+        self._device = device
+
+    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
+        """(2B, c, h, w) float32, two different stored views of each image."""
+        first, second = choose_views(ids, step=step, seed=seed, views=self._views)
+        return self._fetch(np.concatenate([ids, ids]), np.concatenate([first, second]))
+
+    def test(self, ids: IntArray) -> Tensor:
+        """(B, c, h, w) float32, stored."""
+        return self._fetch(ids, np.full(len(ids), self._views))
+
+    def _fetch(self, ids: IntArray, views: IntArray) -> Tensor:
+        # Stored channels-last, so the permuted tensor already has the layout the tail wants.
+        rows = torch.from_numpy(self._outputs[ids, views])
+        return rows.to(self._device).to(torch.float32).permute(0, 3, 1, 2)
+
+
+def choose_views(ids: IntArray, *, step: int, seed: int, views: int) -> tuple[IntArray, IntArray]:
+    """Two different views, 0 .. views − 1, for each id at this step; every ordered pair is equally likely."""
+    words = random_words(seed, ids, step)
+    first = (words >> np.uint64(32)) % np.uint64(views)
+    shift = (words & np.uint64(0xFFFFFFFF)) % np.uint64(views - 1)
+    second = (first + np.uint64(1) + shift) % np.uint64(views)
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+def parse_views(views: str) -> int | None:
+    """Number of stored views of ``"bank:V"``; None for ``"online"``."""
+    if views == "online":
+        return None
+    kind, _, count = views.partition(":")
+    if kind != "bank" or not count.isdecimal() or int(count) < 2:
+        raise ConfigError(
+            f"views = '{views}' is neither 'online' nor 'bank:V' with V of at least 2.", hint="For example bank:16."
+        )
+    return int(count)
+
+
+def open_views(ctx: RunContext, store: Pixels) -> ViewSource:
+    """The views ``ctx.views`` asks for; a bank is built first where none fits."""
+    count = parse_views(ctx.views)
+    augmentation = find_augmentation(ctx.augmentation)
+    if count is None:
+        return OnlineViews(ctx.backbone, store, augmentation, ctx.image_size, ctx.device)
+    return BankViews(open_bank(ctx, store, augmentation, count), ctx.device)
+
+
+def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count: int) -> NDArray[np.float16]:
+    """The bank (N, count + 1, h, w, c) of a store, built where it is missing."""
+    backbone = ctx.backbone
+    backbone.prefix.to(ctx.device)
+    probe = run_prefix(backbone, torch.zeros(1, 3, ctx.image_size, ctx.image_size, device=ctx.device))
+    channels, height, width = probe.shape[1:]
+    recipe = Recipe(
+        title="view bank",
+        identity={**_identity(ctx, backbone), "augmentation": augmentation.key, "views": count, "seed": BANK_SEED},
+        shape=(len(store), count + 1, height, width, channels),
+        dtype=np.float16,
+        fill=lambda outputs: fill_bank(ctx, backbone, store, augmentation, outputs),
+        announce=lambda size: _note(
+            ctx, f"building a view bank: {count} views of {len(store)} images, {format_bytes(size)}"
+        ),
+        wait=lambda: _note(ctx, "waiting for another process that is building this view bank"),
+    )
+    return open_array(_folder(ctx, "banks"), recipe)
+
+
+def fill_bank(
+    ctx: RunContext, backbone: Backbone, store: Pixels, augmentation: Augmentation, outputs: NDArray[np.float16]
+) -> None:
+    """Write every view's prefix output into ``outputs`` (N, V + 1, h, w, c)."""
+    count = outputs.shape[1] - 1
+
+    def fill_chunk(first: int, view: int) -> int:
+        ids = np.arange(first, min(first + CHUNK, len(store)))
+        pixels = np.asarray(store[ids[0] : ids[-1] + 1])
+        if view == count:
+            images = centre_view(pixels, size=ctx.image_size)
+        else:
+            images = augment(pixels, augmentation=augmentation, ids=ids, draw=view, seed=BANK_SEED, size=ctx.image_size)
+        hidden = run_prefix(backbone, images.to(ctx.device))
+        outputs[ids[0] : ids[-1] + 1, view] = hidden.permute(0, 2, 3, 1).to(torch.float16).cpu().numpy()
+        return len(ids)
+
+    chunks = [(first, view) for first in range(0, len(store), CHUNK) for view in range(count + 1)]
+    _run_with_progress(ctx, "view bank", fill_chunk, chunks, total=len(store) * (count + 1))
+
+
+def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
+    """(N, C) float32 pooled features of the whole pretrained network on the test view of ``images``.
+
+    Made for the whole store and kept, so that every method on it starts from the same numbers at once.
+    """
+    # A copy of its own: the run's backbone may have been trained already.
+    backbone = ctx.load_backbone() if ctx.load_backbone is not None else ctx.backbone
+    backbone.to(ctx.device).eval()
+    store = images.store
+
+    def fill(features: NDArray[np.float32]) -> None:
+        def fill_chunk(first: int) -> int:
+            pixels = np.asarray(store[first : first + CHUNK])
+            hidden = run_prefix(backbone, centre_view(pixels, size=ctx.image_size).to(ctx.device))
+            with torch.no_grad():
+                features[first : first + CHUNK] = backbone.run_tail(hidden).pooled.cpu().numpy()
+            return len(pixels)
+
+        chunks = [(first,) for first in range(0, len(store), CHUNK)]
+        _run_with_progress(ctx, "frozen features", fill_chunk, chunks, total=len(store))
+
+    recipe = Recipe(
+        title="frozen features",
+        identity=_identity(ctx, backbone),
+        shape=(len(store), backbone.channels),
+        dtype=np.float32,
+        fill=fill,
+    )
+    return np.asarray(open_array(_folder(ctx, "features"), recipe)[images.ids])
+
+
+def _identity(ctx: RunContext, backbone: Backbone) -> dict[str, Any]:
+    return {
+        "store": ctx.store_key,
+        "backbone": backbone.name,
+        "weights": backbone.weights_sha256,
+        "image_size": ctx.image_size,
+    }
+
+
+def _folder(ctx: RunContext, kind: str) -> Path | None:
+    """Where arrays are kept; None when the store has no identity to file them under."""
+    return ctx.cache_dir / kind if ctx.cache_dir is not None and ctx.store_key else None
+
+
+def _run_with_progress(
+    ctx: RunContext, task: str, work: Callable[..., int], chunks: list[tuple[int, ...]], *, total: int
+) -> None:
+    done = 0
+    ctx.log({"type": "progress", "task": task, "done": 0, "total": total})
+    for count in run_chunks(work, chunks, threads=1 if ctx.device != "cpu" else None):
+        done += count
+        ctx.log({"type": "progress", "task": task, "done": done, "total": total})
+
+
+def _note(ctx: RunContext, text: str) -> None:
+    ctx.log({"type": "note", "text": text})

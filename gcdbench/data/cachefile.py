@@ -1,0 +1,181 @@
+"""Arrays that are expensive to make: built once under a lock, kept on the disk, memory-mapped by everyone.
+
+``<folder>/<key>/`` holds ``data.npy`` and ``meta.json``; the key is a hash of everything that shapes the content.
+A directory appears under its name only when it is complete, so a killed build leaves nothing that could be mistaken
+for a result, and the directory can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import DTypeLike, NDArray
+
+from gcdbench.errors import DiskSpaceError
+
+DATA, META = "data.npy", "meta.json"
+FORMAT = 1
+HEADROOM = 64 * 2**20
+"""Bytes that are left free on the disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What an array is and how it is made.
+
+    identity: everything that shapes the content, as plain JSON values; fill: writes the content into the array it is
+    given; announce: is told the size in bytes before the work starts; wait: is told when another process is at it.
+    """
+
+    title: str
+    identity: Mapping[str, Any]
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    fill: Callable[[NDArray[Any]], None]
+    announce: Callable[[int], None] = lambda size: None
+    wait: Callable[[], None] = lambda: None
+
+    @property
+    def key(self) -> str:
+        """Name of the directory."""
+        text = json.dumps({"format": FORMAT, **self.identity}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the content."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+def open_array(folder: Path | None, recipe: Recipe) -> NDArray[Any]:
+    """The recipe's array, read-only and mapped from ``folder``; made first where it is not there.
+
+    Without a folder it is made in memory and not kept.
+    """
+    if folder is None:
+        array = np.empty(recipe.shape, dtype=recipe.dtype)
+        recipe.fill(array)
+        return array
+    home = folder / recipe.key
+    if not (home / META).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f"{recipe.key}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            recipe.wait()
+            lock.acquire()
+        try:
+            if not (home / META).is_file():
+                _build(home, recipe)
+        finally:
+            lock.release()
+    os.utime(home / META)  # last use, for eviction
+    return np.load(home / DATA, mmap_mode="r")  # type: ignore[no-any-return]
+
+
+def _build(home: Path, recipe: Recipe) -> None:
+    # Whoever holds the lock is the only builder: other unfinished directories belong to killed ones.
+    for left in home.parent.glob(f"{recipe.key}.part*"):
+        shutil.rmtree(left, ignore_errors=True)
+    free = shutil.disk_usage(home.parent).free
+    if recipe.size + HEADROOM > free:
+        raise DiskSpaceError(
+            f"The {recipe.title} takes {format_bytes(recipe.size)}, but only {format_bytes(free)} are free"
+            f" in '{home.parent}'.",
+            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
+            " or use fewer views (--set views=bank:4) or none (--set views=online).",
+        )
+    recipe.announce(recipe.size)
+    part = home.with_name(f"{recipe.key}.part{os.getpid()}")
+    part.mkdir()
+    try:
+        array = np.lib.format.open_memmap(part / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape)
+        recipe.fill(array)
+        array.flush()
+        del array
+        meta = {"format": FORMAT, "title": recipe.title, "bytes": recipe.size, "identity": dict(recipe.identity)}
+        with (part / META).open("w", encoding="utf-8") as stream:
+            json.dump(meta, stream, indent=1, sort_keys=True)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if home.exists():  # incomplete: it has no meta.json
+            shutil.rmtree(home)
+        os.replace(part, home)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        if error.errno == 28:  # no space left on device
+            raise DiskSpaceError(
+                f"The disk ran full while the {recipe.title} was written to '{home.parent}'.",
+                hint="Free some room ('gcdbench data cache clear') or set GCDBENCH_CACHE to a larger disk.",
+            ) from error
+        raise
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheEntry:
+    """One array on the disk; ``used`` is the time of its last use (seconds since 1970)."""
+
+    directory: Path
+    title: str
+    bytes: int
+    used: float
+    identity: Mapping[str, Any]
+
+
+def list_entries(folder: Path) -> list[CacheEntry]:
+    """Every complete array in ``folder``, the least recently used first."""
+    entries = []
+    for meta_file in folder.glob(f"*/{META}"):
+        try:
+            meta = json.loads(meta_file.read_text(encoding="utf-8"))
+            entries.append(
+                CacheEntry(
+                    directory=meta_file.parent,
+                    title=meta["title"],
+                    bytes=meta["bytes"],
+                    used=meta_file.stat().st_mtime,
+                    identity=meta["identity"],
+                )
+            )
+        except (OSError, ValueError, KeyError):
+            continue  # being deleted, or not ours
+    return sorted(entries, key=lambda entry: entry.used)
+
+
+def evict(folder: Path, limit: int = 0) -> list[CacheEntry]:
+    """Delete the least recently used arrays until at most ``limit`` bytes are left; returns what was deleted.
+
+    A process that has an array mapped keeps it until it ends.
+    """
+    entries = list_entries(folder)
+    total = sum(entry.bytes for entry in entries)
+    gone = []
+    for entry in entries:
+        if total <= limit:
+            break
+        (entry.directory / META).unlink(missing_ok=True)  # first, so that nobody opens what is half deleted
+        shutil.rmtree(entry.directory, ignore_errors=True)
+        total -= entry.bytes
+        gone.append(entry)
+    return gone
+
+
+def format_bytes(count: int) -> str:
+    """A size for people, in powers of 1000."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count} bytes"
