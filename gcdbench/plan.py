@@ -45,7 +45,7 @@ class Placement:
 
     runs: Path = Path("runs")
     cache: Path | None = None
-    data_roots: tuple[Path, ...] = ()
+    data_root: Path | None = None
     device: str = "cpu"
     workers: int | None = None
     threads: int | None = None
