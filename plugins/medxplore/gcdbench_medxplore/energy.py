@@ -1,0 +1,35 @@
+"""The energy map's local fluctuation (Eq. local_variance)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Border = Literal["valid", "zeros"]
+
+
+def local_variance(energy: Tensor, *, border: Border = "valid", ddof: int = 0, window: int = 3) -> Tensor:
+    """Var of the 3×3 neighbourhood of every cell: (B, H, W) -> (B, H, W), never negative.
+
+    ``border="valid"`` takes the neighbours inside the map only; ``"zeros"`` surrounds the map with zeros, which
+    lights up every border. The variance is formed from deviations, not as E[x²] − E[x]²: a map with a large
+    mean and little contrast would lose all its digits in that difference.
+    """
+    cells = _neighbours(energy, window)
+    if border == "valid":
+        inside = _neighbours(torch.ones_like(energy[:1]), window)
+    else:
+        inside = torch.ones_like(cells[:1])
+    count = inside.sum(dim=1, keepdim=True)
+    mean = (cells * inside).sum(dim=1, keepdim=True) / count
+    squares = ((cells - mean) * inside).square().sum(dim=1, keepdim=True)
+    # A single valid cell has no spread; with ddof = 1 the quotient would be 0 / 0.
+    return (squares / (count - ddof).clamp_min(1)).view_as(energy)
+
+
+def _neighbours(maps: Tensor, window: int) -> Tensor:
+    """(B, H, W) -> (B, window², H·W), zero outside the map."""
+    return F.unfold(maps.unsqueeze(1), window, padding=window // 2)

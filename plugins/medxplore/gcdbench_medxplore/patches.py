@@ -1,0 +1,70 @@
+"""Patches of the map: tokens, attention scores and the Top-K choice (Eq. patch_scores)."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from gcdbench.api import ConfigError
+
+REFERENCE_CELLS = 49
+"""Cells of the paper's map (ResNet-18 at 224 px: 7 × 7), of which it keeps K = 8."""
+
+
+def patch_scores(attention: Tensor, grid: int | None = None) -> Tensor:
+    """a (B, N): mean of A (B, H, W) over each patch's region; without a grid every cell is a patch."""
+    if grid is None:
+        return attention.flatten(1)
+    return _region_means(attention.unsqueeze(1), grid).flatten(1)
+
+
+def patch_tokens(x: Tensor, grid: int | None = None) -> Tensor:
+    """T (B, N, C): X (B, C, H, W) averaged over the same regions, row by row."""
+    if grid is not None:
+        x = _region_means(x, grid)
+    return x.flatten(2).transpose(1, 2)
+
+
+def top_k(scores: Tensor, k: int) -> Tensor:
+    """I (B, K): positions of the K highest scores, best first; among equals the first in reading order.
+
+    A stable sort, because ``torch.topk`` leaves the order of equals open and a constant map is all equals.
+    """
+    return scores.detach().sort(dim=1, descending=True, stable=True).indices[:, :k]
+
+
+def patch_count(k: int, cells: int, *, scaled: bool) -> int:
+    """K, or with ``scaled`` the paper's share K / 49 of the cells at hand (3 of 16, 6 of 36, 8 of 49)."""
+    return max(1, round(k * cells / REFERENCE_CELLS)) if scaled else k
+
+
+def require_patches(k: int, cells: int, *, stride: int, image_size: int, grid: int | None = None) -> None:
+    """Refuse K > N: clamping K silently would be another method."""
+    if k <= cells:
+        return
+    side = math.ceil(math.sqrt(k))
+    if grid is not None:
+        raise ConfigError(
+            f"FAAC is to choose K = {k} patches, but a grid of {grid} has only N = {cells}.",
+            hint=f"Set faac.grid={side} or more, or lower it explicitly: --set faac.k={cells}.",
+        )
+    raise ConfigError(
+        f"FAAC is to choose K = {k} patches, but the feature map at {image_size} px has only N = {cells} cells.",
+        hint=f"Use --set image_size={side * stride} or more, or lower K explicitly: --set faac.k={cells}.",
+    )
+
+
+def require_grid(grid: int | None, height: int, width: int) -> None:
+    """Refuse a patch grid whose regions would overlap."""
+    if grid is not None and (grid < 1 or height % grid or width % grid):
+        raise ConfigError(
+            f"A patch grid of {grid} does not divide the {height}×{width} feature map.",
+            hint="Choose a divisor of the map's side for faac.grid, or leave it out: one patch a cell.",
+        )
+
+
+def _region_means(maps: Tensor, grid: int) -> Tensor:
+    """(B, C, H, W) -> (B, C, grid, grid)."""
+    return F.adaptive_avg_pool2d(maps, grid)
