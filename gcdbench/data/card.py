@@ -123,21 +123,13 @@ def card_path(name: str) -> Path:
 
 def load_card(path: Path | str) -> DatasetCard:
     """Read and check a card; ``path`` is a file, or the name of a built-in dataset."""
-    file = (
-        path
-        if isinstance(path, Path)
-        else Path(path)
-        if path.endswith(".toml")
-        else card_path(path)
-    )
+    file = path if isinstance(path, Path) else Path(path) if path.endswith(".toml") else card_path(path)
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"There is no dataset card at {file}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"The dataset card {file} is not valid TOML: {error}."
-        ) from None
+        raise DataError(f"The dataset card {file} is not valid TOML: {error}.") from None
     return _Reader(str(file)).card(table)
 
 
@@ -156,17 +148,11 @@ class _Reader:
         if missing := [key for key in _REQUIRED if key not in table]:
             raise self.refuse(f"field '{missing[0]}' is missing")
         names, counts, test_counts = self.classes(table["classes"])
-        texts: dict[str, Any] = {
-            key: self.text(key, table[key]) for key in _TEXTS if key in table
-        }
-        lists: dict[str, Any] = {
-            key: self.texts(key, table[key]) for key in _LISTS if key in table
-        }
+        texts: dict[str, Any] = {key: self.text(key, table[key]) for key in _TEXTS if key in table}
+        lists: dict[str, Any] = {key: self.texts(key, table[key]) for key in _LISTS if key in table}
         paper_old = self.table("paper", table.get("paper", {}), int).get("old_classes")
         if paper_old is not None and not 0 < paper_old < len(names):
-            raise self.refuse(
-                f"'paper.old_classes' must lie between 1 and {len(names) - 1}"
-            )
+            raise self.refuse(f"'paper.old_classes' must lie between 1 and {len(names) - 1}")
         if texts.get("purpose", "classification") not in ("classification", "masks"):
             raise self.refuse("'purpose' must be 'classification' or 'masks'")
         return DatasetCard(
@@ -189,9 +175,7 @@ class _Reader:
         return value
 
     def texts(self, key: str, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(
-            isinstance(item, str) for item in value
-        ):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.refuse(f"'{key}' must be a list of texts")
         return tuple(value)
 
@@ -205,22 +189,12 @@ class _Reader:
             raise self.refuse(f"'{key}' must be a table")
         for name, item in value.items():
             if not isinstance(item, kind) or isinstance(item, bool):
-                raise self.refuse(
-                    f"'{key}.{name}' must be {'a whole number' if kind is int else 'a text'}"
-                )
+                raise self.refuse(f"'{key}.{name}' must be {'a whole number' if kind is int else 'a text'}")
         return value
 
-    def classes(
-        self, value: object
-    ) -> tuple[tuple[str, ...], tuple[int, ...] | None, tuple[int, ...] | None]:
-        if (
-            not isinstance(value, list)
-            or not value
-            or not all(isinstance(item, dict) for item in value)
-        ):
-            raise self.refuse(
-                "'classes' must be a list of tables with a 'name' and, where known, a 'count'"
-            )
+    def classes(self, value: object) -> tuple[tuple[str, ...], tuple[int, ...] | None, tuple[int, ...] | None]:
+        if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
+            raise self.refuse("'classes' must be a list of tables with a 'name' and, where known, a 'count'")
         for item in value:
             if unknown := sorted(set(item) - _CLASS_FIELDS):
                 raise self.refuse(f"a class has the unknown field '{unknown[0]}'")
@@ -241,15 +215,11 @@ class _Reader:
         for name, text in table.items():
             kind, _, digest = text.partition(":")
             if len(digest) != _HASHES.get(kind) or digest.strip("0123456789abcdef"):
-                raise self.refuse(
-                    f"'checksums.{name}' must be 'md5:<32 hex digits>' or 'sha256:<64 hex digits>'"
-                )
+                raise self.refuse(f"'checksums.{name}' must be 'md5:<32 hex digits>' or 'sha256:<64 hex digits>'")
         return table
 
     def editions(self, value: object) -> tuple[Edition, ...]:
-        if not isinstance(value, list) or not all(
-            isinstance(item, dict) for item in value
-        ):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.refuse("'editions' must be a list of tables")
         for item in value:
             if unknown := sorted(set(item) - _EDITION_FIELDS):

@@ -14,11 +14,7 @@ from gcdbench.errors import DataError
 def cache_dir() -> Path:
     """Folder for image stores and view banks: ``GCDBENCH_CACHE``, else the user's cache directory."""
     chosen = os.environ.get("GCDBENCH_CACHE")
-    return (
-        Path(chosen).expanduser().absolute()
-        if chosen
-        else Path(platformdirs.user_cache_dir("gcdbench"))
-    )
+    return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("gcdbench"))
 
 
 def user_data_dir() -> Path:
@@ -32,9 +28,7 @@ def data_roots(data_root: str | Path | None = None) -> tuple[Path, ...]:
     ``GCDBENCH_DATA`` may name several folders, separated as in ``PATH``. Folders need not exist.
     """
     named = [str(data_root)] if data_root else []
-    named += [
-        part for part in os.environ.get("GCDBENCH_DATA", "").split(os.pathsep) if part
-    ]
+    named += [part for part in os.environ.get("GCDBENCH_DATA", "").split(os.pathsep) if part]
     roots = [Path(part).expanduser().absolute() for part in named]
     roots += [user_data_dir(), Path.home() / ".medmnist"]
     return tuple(dict.fromkeys(roots))
@@ -63,11 +57,7 @@ def resolve_argument(argument: str | None, roots: Iterable[Path], kind: str) -> 
             hint=f"For example: --dataset {kind}:path/to/data",
         )
     given = Path(argument).expanduser()
-    candidates = (
-        [given]
-        if given.is_absolute()
-        else [Path.cwd() / given, *(root / given for root in roots)]
-    )
+    candidates = [given] if given.is_absolute() else [Path.cwd() / given, *(root / given for root in roots)]
     for candidate in candidates:
         if candidate.exists():
             return candidate.absolute()
@@ -75,9 +65,7 @@ def resolve_argument(argument: str | None, roots: Iterable[Path], kind: str) -> 
     raise DataError(f"There is no '{argument}' for '{kind}:'; looked in {looked}.")
 
 
-def missing_dataset(
-    name: str, title: str, places: Iterable[str], roots: Iterable[Path], how: str
-) -> DataError:
+def missing_dataset(name: str, title: str, places: Iterable[str], roots: Iterable[Path], how: str) -> DataError:
     """The one sentence a user gets when a dataset is not on this machine."""
     wanted = " or ".join(f"'{place}'" for place in places)
     looked = ", ".join(str(root) for root in roots)

@@ -1,0 +1,101 @@
+"""Writing into the cache so that nothing half-made is ever seen, and only one process makes a thing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from gcdbench.data.workers import Progress
+from gcdbench.errors import DiskSpaceError
+
+_SLACK = 64 * 2**20
+
+
+def sync(path: Path) -> None:
+    """Force a file or folder to the disk."""
+    if path.is_dir() and os.name == "nt":  # Windows cannot open folders
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a small file: temporary name, sync, replace."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
+    temporary.write_bytes(data)
+    sync(temporary)
+    os.replace(temporary, path)
+
+
+@contextmanager
+def new_folder(final: Path) -> Iterator[Path]:
+    """A temporary folder beside ``final`` that takes its name when the block ends well, and vanishes otherwise.
+
+    Call it with the lock of ``final`` held: whatever an earlier, killed process left behind is removed first.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.with_name(f".tmp-{final.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            sync(file)
+        sync(temporary)
+        shutil.rmtree(final, ignore_errors=True)
+        os.rename(temporary, final)
+        sync(final.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterator[None]:
+    """Hold the lock ``name`` of this cache; tells ``progress`` when it has to wait for another process."""
+    folder = cache / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / f"{name}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if progress:
+            progress("wait", 0, 0)
+        lock.acquire(poll_interval=0.1)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def human_size(count: float) -> str:
+    """A number of bytes for people: ``1.2 GB``."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Refuse to begin where the disk has no room for ``needed`` bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < needed + _SLACK:
+        raise no_space(folder, needed, free, what)
+
+
+def no_space(folder: Path, needed: int, free: int, what: str) -> DiskSpaceError:
+    """The error for a disk without room."""
+    return DiskSpaceError(
+        f"{what} needs {human_size(needed)} in {folder}, where {human_size(free)} are free.",
+        hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to another disk, or choose a smaller image size.",
+    )

@@ -1,0 +1,97 @@
+"""Work on chunks of a dataset in worker processes, with flat memory and results in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from gcdbench.errors import DataError
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+Progress = Callable[[str, int, int], None]
+"""``progress(stage, done, total)``; stages are "hash", "decode", "scan" and "wait" (another process is at it)."""
+
+_CHUNK = 32
+_SERIAL_BELOW = 128
+_state: Any = None
+
+
+def default_workers() -> int:
+    """Number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def map_chunks(
+    task: Callable[[State, range], Result],
+    state: State,
+    total: int,
+    *,
+    workers: int,
+    stage: str,
+    progress: Progress | None = None,
+) -> Iterator[Result]:
+    """Yield ``task(state, chunk)`` for consecutive chunks of ``range(total)``, in order.
+
+    ``state`` is sent to each worker once. Few samples, one worker, or a process that may not have children
+    (a daemon of multiprocessing) mean: no worker processes at all.
+    """
+    chunks = [range(start, min(start + _CHUNK, total)) for start in range(0, total, _CHUNK)]
+    alone = workers <= 1 or total < _SERIAL_BELOW or multiprocessing.current_process().daemon
+    results = (task(state, chunk) for chunk in chunks) if alone else _in_pool(task, state, chunks, workers)
+    if progress:
+        progress(stage, 0, total)
+    for chunk, result in zip(chunks, results, strict=True):
+        yield result
+        if progress:
+            progress(stage, chunk.stop, total)
+
+
+def _in_pool(
+    task: Callable[[State, range], Result], state: State, chunks: list[range], workers: int
+) -> Iterator[Result]:
+    # spawn: the calling process may hold torch's threads, which a fork would copy in an unknown condition.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(state,))
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for chunk in chunks:
+            # A bounded number of chunks is under way, so that results never pile up in memory.
+            if len(waiting) >= 4 * workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(_run, task, chunk))
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise DataError(
+            "A worker process died while images were being read.",
+            hint="It may have run out of memory: try again with fewer workers (--workers 1).",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start(state: Any) -> None:
+    global _state
+    _state = state
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # The queue's pipe stays open in the workers themselves, so a killed parent would leave them waiting for ever.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run(task: Callable[[Any, range], Result], chunk: range) -> Result:
+    return task(_state, chunk)
