@@ -77,9 +77,7 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         plan.settings.image_size,
         placement.cache or cache_dir(),
         workers=_workers(placement),
-        progress=lambda done, total: listener(
-            {"type": "progress", "task": "decoding images", "done": done, "total": total}
-        ),
+        progress=lambda task, done, total: listener({"type": "progress", "task": task, "done": done, "total": total}),
     )
     order = store.order
     split = make_split(

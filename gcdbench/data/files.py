@@ -68,7 +68,7 @@ def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterat
         lock.acquire(timeout=0)
     except Timeout:
         if progress:
-            progress("wait", 0, 0)
+            progress("waiting for another process", 0, 0)
         lock.acquire(poll_interval=0.1)
     try:
         yield

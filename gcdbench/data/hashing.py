@@ -78,7 +78,9 @@ def _compute(source: DatasetSource, workers: int, progress: Progress | None) -> 
     parts: list[Digests] = []
     failures: list[tuple[int, str]] = []
     reading = _Reading(raw=source.raw)
-    for part, failed in map_chunks(_hash_chunk, reading, len(source), workers=workers, stage="hash", progress=progress):
+    for part, failed in map_chunks(
+        _hash_chunk, reading, len(source), workers=workers, stage="reading files", progress=progress
+    ):
         parts.append(part)
         failures += failed
     if failures:

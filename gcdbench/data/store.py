@@ -140,7 +140,9 @@ def _build(
                 expected=expected,
             )
             failures: list[tuple[int, str]] = []
-            for failed in map_chunks(_fill, job, len(rows), workers=workers, stage="decode", progress=progress):
+            for failed in map_chunks(
+                _fill, job, len(rows), workers=workers, stage="decoding images", progress=progress
+            ):
                 failures += failed
             if failures:
                 raise refuse_unreadable(source, failures)

@@ -16,7 +16,7 @@ from gcdbench.errors import DataError
 State = TypeVar("State")
 Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages are "hash", "decode", "scan" and "wait" (another process is at it)."""
+"""``progress(stage, done, total)``; ``stage`` is a short phrase for people."""
 
 _CHUNK = 32
 _SERIAL_BELOW = 128
