@@ -1,0 +1,93 @@
+"""``gcdbench doctor``: is everything that a run needs in order?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import echo_json, json_option, runs_option
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+Finding = tuple[str, str]
+
+
+@click.command("doctor")
+@runs_option
+@json_option
+def command(runs: Path, as_json: bool) -> None:
+    """Check the installation, plugins, weights, data and disk; exit code 1 when something is broken."""
+    findings = [*_packages(), *_plugins(), *_weights(), *_data(), *_disk(), *_runs(runs)]
+    if as_json:
+        echo_json([{"level": level, "message": message} for level, message in findings])
+    else:
+        for level, message in findings:
+            click.echo(f"{level:<9}{message}")
+    if any(level == PROBLEM for level, _ in findings):
+        raise SystemExit(1)
+
+
+def _packages() -> Iterator[Finding]:
+    from gcdbench.environment import package_versions
+
+    for name, version in package_versions().items():
+        yield (OK, f"{name} {version}") if version else (PROBLEM, f"{name} is not installed")
+    try:
+        from gcdbench.backbones.torchvision_shim import import_torchvision
+
+        import_torchvision()
+    except Exception as error:  # whatever stops torchvision would stop a run as well
+        yield PROBLEM, f"torchvision does not import: {error}"
+
+
+def _plugins() -> Iterator[Finding]:
+    from gcdbench.plugins.manager import get_manager
+
+    for record in get_manager().records():
+        if record.ok:
+            yield OK, f"plugin {record.distribution} {record.version}"
+        else:
+            yield PROBLEM, f"plugin {record.distribution} is broken ({record.stage}): {record.error}"
+
+
+def _weights() -> Iterator[Finding]:
+    from gcdbench.errors import GCDBenchError
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.plugins.specs import BackboneSpec
+
+    for spec in get_manager().specs("backbones"):
+        assert isinstance(spec, BackboneSpec)
+        try:
+            yield OK, f"weights of {spec.name}: sha256 {spec.weights_sha256(None)[:12]}…"
+        except (GCDBenchError, ImportError) as error:
+            yield WARNING, f"weights of {spec.name}: {error}"
+
+
+def _data() -> Iterator[Finding]:
+    from gcdbench.data.roots import data_roots
+
+    for root in data_roots():
+        yield OK, f"data root {root}" + ("" if root.is_dir() else " (does not exist)")
+
+
+def _disk() -> Iterator[Finding]:
+    from gcdbench.data.roots import cache_dir
+
+    folder = cache_dir()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free / 2**30
+    yield (OK if free > 5 else WARNING), f"{free:.1f} GiB free for the cache in {cache_dir()}"
+
+
+def _runs(runs: Path) -> Iterator[Finding]:
+    from gcdbench.store.index import load_runs
+    from gcdbench.store.rundir import INTERRUPTED, STALE, UNREADABLE
+
+    for entry in load_runs(runs):
+        if entry.status in (INTERRUPTED, STALE):
+            yield WARNING, f"run {entry.run_id} is {entry.status}: the same command continues it"
+        elif entry.status == UNREADABLE:
+            yield PROBLEM, f"run {entry.run_id} is unreadable: {entry.problem}"

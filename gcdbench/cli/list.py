@@ -1,0 +1,73 @@
+"""``gcdbench list``: what is registered, without importing any of it."""
+
+from __future__ import annotations
+
+import click
+
+from gcdbench.cli.options import echo_json, json_option
+
+KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "plugins")
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(KINDS))
+@json_option
+def command(kind: str, as_json: bool) -> None:
+    """List methods, datasets, metrics, backbones, executors or plugins."""
+    from gcdbench.plugins.manager import get_manager
+
+    manager = get_manager()
+    if kind == "plugins":
+        _list_plugins(as_json)
+        return
+    rows = []
+    for spec in manager.specs(kind):
+        distribution, version = manager.provider(kind, spec.name)
+        rows.append(
+            {
+                "name": spec.name,
+                "summary": spec.summary,
+                "distribution": distribution,
+                "version": version,
+                "citation": spec.citation,
+                "tags": list(spec.tags),
+                "variants": sorted(getattr(spec, "variants", {})),
+                "deviations": list(getattr(spec, "deviations", ())),
+                "reconstruction": getattr(spec, "reconstruction", False),
+            }
+        )
+    if as_json:
+        echo_json(rows)
+        return
+    width = max((len(str(row["name"])) for row in rows), default=0)
+    for row in rows:
+        origin = "" if row["distribution"] == "gcdbench" else f"  [{row['distribution']} {row['version']}]"
+        click.echo(f"{row['name']:<{width}}  {row['summary']}{origin}")
+
+
+def _list_plugins(as_json: bool) -> None:
+    from gcdbench.plugins.manager import get_manager
+
+    records = get_manager().records()
+    if as_json:
+        echo_json(
+            [
+                {
+                    "name": r.name,
+                    "distribution": r.distribution,
+                    "version": r.version,
+                    "ok": r.ok,
+                    "stage": r.stage,
+                    "error": r.error,
+                    "provides": {kind: list(names) for kind, names in r.provides.items()},
+                }
+                for r in records
+            ]
+        )
+        return
+    for record in records:
+        if record.ok:
+            offers = "; ".join(f"{len(names)} {kind}" for kind, names in record.provides.items()) or "observers only"
+            click.echo(f"ok      {record.distribution} {record.version}: {offers}")
+        else:
+            click.echo(f"broken  {record.distribution} {record.version} ({record.stage}): {record.error}")

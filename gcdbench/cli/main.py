@@ -1,0 +1,121 @@
+"""``gcdbench``: finds the verb's file and loads only that one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from gcdbench import __version__
+from gcdbench.errors import GCDBenchError
+from gcdbench.plugins.manager import PLUGIN_FILES_VARIABLE
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run", "Train a method on a dataset, predict, score."),
+    "sweep": ("sweep", "Run what is missing of a suite of runs."),
+    "table": ("table", "Print results as a table, with n, sd and protocol."),
+    "list": ("list", "List methods, datasets, metrics, backbones, executors or plugins."),
+    "data": ("data", "Find, fetch, verify, prepare, audit and split datasets."),
+    "show": ("show", "Show everything about one run."),
+    "status": ("status", "List runs and their state."),
+    "rescore": ("rescore", "Compute all scores again from stored predictions."),
+    "explain": ("explain", "Draw attention maps and score them against masks."),
+    "cost": ("cost", "Measure a model's parameters, FLOPs, latency and memory."),
+    "estimate-k": ("estimate_k", "Estimate the number of classes."),
+    "tune-lr": ("tune_lr", "Choose a learning rate on old-class validation images only."),
+    "figure": ("figure", "Draw a figure from stored runs."),
+    "report": ("report", "Write one self-contained HTML report."),
+    "export": ("export", "Pack runs into an archive."),
+    "import": ("import_", "Check an archive and merge its runs."),
+    "audit-numbers": ("audit_numbers", "Check a published table: All must lie between Old and New."),
+    "doctor": ("doctor", "Check the installation, plugins, data and weights."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its verbs by name and imports a verb's module when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Verbs in the order above, as far as they are installed."""
+        folder = Path(__file__).parent
+        return [name for name, (module, _) in COMMANDS.items() if (folder / f"{module}.py").exists()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb called ``cmd_name``."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"gcdbench.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Short helps from the table above: no verb is imported to print them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As usual, but a misspelt verb is answered with the nearest one."""
+        import difflib
+
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in self.list_commands(ctx):
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else "'gcdbench --help' lists the commands."
+            raise click.UsageError(f"There is no command '{name}'. {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="gcdbench")
+@click.option(
+    "--plugin-file",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Load a local plugin file (also: GCDBENCH_PLUGINS). May be repeated.",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def command(ctx: click.Context, plugin_file: tuple[Path, ...], debug: bool) -> None:
+    """A benchmark toolkit for generalized category discovery."""
+    ctx.obj = {"debug": debug}
+    if plugin_file:
+        given = os.environ.get(PLUGIN_FILES_VARIABLE, "")
+        # Worker processes inherit the environment, so they load the same files.
+        os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join([*map(str, plugin_file), *filter(None, [given])])
+
+
+def main() -> None:
+    """Entry point: errors meant for the user become one sentence, a hint and an exit code."""
+    try:
+        command(standalone_mode=False, prog_name="gcdbench")
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.exceptions.Abort:
+        click.echo("Interrupted.", err=True)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except GCDBenchError as error:
+        if "--debug" in sys.argv:
+            raise
+        click.echo(f"Error: {error.message}", err=True)
+        if error.hint:
+            click.echo(f"Hint: {error.hint}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def runs_option(function: F) -> F:
+    """``--runs``: where run directories are."""
+    return click.option(
+        "--runs",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("runs"),
+        show_default=True,
+        envvar="GCDBENCH_RUNS",
+        help="Directory of the run directories.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """``--json``: for programs instead of people."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def data_root_option(function: F) -> F:
+    """``--data-root``: the first place to look for datasets."""
+    return click.option(
+        "--data-root",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        help="Where datasets are (default: GCDBENCH_DATA, then the user's data directory).",
+    )(function)
+
+
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))

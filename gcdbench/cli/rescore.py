@@ -1,0 +1,41 @@
+"""``gcdbench rescore``: all scores again, from stored predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import runs_option
+
+
+@click.command("rescore")
+@click.argument("run", required=False)
+@runs_option
+def command(run: str | None, runs: Path) -> None:
+    """Compute scores again from stored predictions: of RUN, or of every finished run."""
+    from gcdbench.errors import GCDBenchError
+    from gcdbench.evaluate import rescore
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.index import find_run, load_runs
+    from gcdbench.store.rundir import DONE, RunDirectory
+
+    manager = get_manager()
+    paths = [find_run(runs, run)] if run else [e.path for e in load_runs(runs) if e.status == DONE]
+    changed = added = failed = 0
+    for path in paths:
+        try:
+            different, new = rescore(RunDirectory(path), manager)
+        except GCDBenchError as error:
+            failed += 1
+            click.echo(f"{path.name}: {error.message}", err=True)
+            continue
+        changed += len(different)
+        added += len(new)
+        if different:
+            click.echo(f"{path.name}: changed {', '.join(different)}")
+        if new:
+            click.echo(f"{path.name}: new {', '.join(new)}")
+    click.echo(f"Rescored {len(paths) - failed} run(s): {changed} score(s) changed, {added} new, {failed} run(s) failed.")
+    if failed:
+        raise SystemExit(1)

@@ -1,0 +1,157 @@
+"""``gcdbench run``: one run from images to scores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
+
+if TYPE_CHECKING:
+    from gcdbench.plan import Placement, RunPlan, RunRequest
+    from gcdbench.runner import RunResult
+
+
+@click.command("run")
+@click.option("--method", "-m", help="Method to run ('gcdbench list methods').")
+@click.option("--dataset", "-d", help="Dataset, or folder:<path>, or csv:<file>.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="TOML file with these options.")
+@click.option("--variant", help="Named settings of the method, for example an ablation.")
+@click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU).")
+@click.option("--protocol", help="paper-stated, paper-implied, by-count or half.")
+@click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
+@click.option("--backbone", help="Backbone ('gcdbench list backbones').")
+@click.option("--seed", type=int, help="Drives initialisation, order and choice of views (default 0).")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting. May be repeated.")
+@click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset. May be repeated.")
+@click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
+@click.option("--workers", type=click.IntRange(min=0), help="Processes for decoding; changes no result.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for computing.")
+@click.option("--resume/--no-resume", default=True, show_default=True, help="Continue an interrupted training.")
+@click.option("--force", is_flag=True, help="Run again although the run is done.")
+@click.option("--accept-data-issues", is_flag=True, help="Run on a dataset with known problems, and record them.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@data_root_option
+@runs_option
+@json_option
+def command(
+    method: str | None,
+    dataset: str | None,
+    config_file: Path | None,
+    variant: str | None,
+    preset: str | None,
+    protocol: str | None,
+    k_policy: str | None,
+    backbone: str | None,
+    seed: int | None,
+    assignments: tuple[str, ...],
+    dataset_set: tuple[str, ...],
+    device: str | None,
+    workers: int | None,
+    threads: int | None,
+    resume: bool,
+    force: bool,
+    accept_data_issues: bool,
+    quiet: bool,
+    data_root: Path | None,
+    runs: Path,
+    as_json: bool,
+) -> None:
+    """Train a method on a dataset, predict D_u (and the test part), score."""
+    from gcdbench.config import parse_assignment
+    from gcdbench.plan import Placement, make_plan
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.request_file import merge_request
+
+    overrides: dict[str, object] = dict(parse_assignment(text) for text in assignments)
+    if backbone is not None:
+        overrides["backbone"] = backbone
+    request = merge_request(
+        config_file,
+        method=method,
+        dataset=dataset,
+        variant=variant,
+        preset=preset,
+        protocol=protocol,
+        k_policy=k_policy,
+        seed=seed,
+        overrides=overrides,
+        dataset_options=dict(parse_assignment(text) for text in dataset_set),
+    )
+    manager = get_manager()
+    plan = make_plan(request, manager)
+    placement = Placement(
+        runs=runs,
+        data_root=data_root,
+        device=device or _default_device(),
+        workers=workers,
+        threads=threads,
+        resume=resume,
+        force=force,
+        accept_data_issues=accept_data_issues,
+    )
+    main_rank = os.environ.get("RANK", "0") == "0"
+    if not quiet and not as_json and main_rank:
+        click.echo(headline(plan, request))
+    result = _execute(plan, placement, quiet=quiet or not main_rank)
+    if not main_rank:
+        return
+    if as_json:
+        echo_json({"path": str(result.directory.path), "reused": result.reused, **result.scores})
+    else:
+        _print_result(result)
+
+
+def _default_device() -> str:
+    from gcdbench.plan import detect_gpu
+
+    return "cuda" if detect_gpu() else "cpu"
+
+
+def headline(plan: RunPlan, request: RunRequest) -> str:
+    """The first line of output: preset, backbone, size, epochs and protocol."""
+    settings = plan.settings
+    said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
+    parts = [f"{plan.method.name} on {request.dataset}: {said}", f"protocol {plan.protocol.name}", f"seed {plan.seed}"]
+    if plan.method.needs_backbone:
+        parts.append(f"backbone {settings.backbone}")
+    parts.append(f"{settings.image_size} px")
+    if plan.method.trained:
+        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan)]
+    return ", ".join(parts)
+
+
+def _expected_duration(plan: RunPlan) -> str:
+    from gcdbench.data.card import load_card
+    from gcdbench.presets import get_preset
+
+    total = load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
+    if plan.dataset_name == "phantom" and "n_per_class" in plan.dataset_options:
+        total = 8 * int(plan.dataset_options["n_per_class"])
+    if total is None:
+        return "duration unknown"
+    seconds = plan.training.epochs * total * 2 / get_preset(plan.preset).views_per_second
+    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {max(seconds, 5):.0f} s"
+
+
+def _execute(plan: RunPlan, placement: Placement, *, quiet: bool) -> RunResult:
+    from gcdbench.cli.progress import ProgressDisplay
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.runner import execute
+
+    with ProgressDisplay(quiet=quiet) as display:
+        return execute(plan, placement, get_manager(), display)
+
+
+def _print_result(result: RunResult) -> None:
+    from gcdbench.cli.present import score_lines
+
+    if result.reused:
+        click.echo(f"Reused the finished run {result.directory.path}: nothing was trained.")
+    for line in score_lines(result.directory.record(), result.scores):
+        click.echo(line)
+    if not result.reused:
+        click.echo(f"Stored in {result.directory.path}")
