@@ -35,6 +35,7 @@ class RunContext:
 
     log: receives events (dicts with a ``"type"``); the runner writes them to ``events.jsonl`` and shows progress.
     checkpoint_dir: where a trained method keeps its checkpoint, or None when it must not.
+    checkpoint_seconds: time between two checkpoints; shapes no result.
     cache_dir: where view banks and features live.
     store_key: identity of the image store, so that what is derived from it can be shared.
     views: ``"online"`` or ``"bank:V"``.
@@ -51,6 +52,7 @@ class RunContext:
     store_key: str = ""
     cache_dir: Path | None = None
     checkpoint_dir: Path | None = None
+    checkpoint_seconds: float = 20.0
     resume: bool = True
     log: Callable[[Mapping[str, Any]], None] = _ignore
     load_backbone: Callable[[], Backbone] | None = None

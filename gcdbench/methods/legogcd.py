@@ -1,0 +1,81 @@
+"""LegoGCD: SimGCD with local entropy regularisation and a dual-view divergence (Cao et al., CVPR 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gcdbench.data.types import TaskInfo
+from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.training import losses
+from gcdbench.training.batch import Batch
+
+if TYPE_CHECKING:
+    from gcdbench.context import RunContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegoGCDConfig(SimGCDConfig):
+    """SimGCD's fields and LegoGCD's own, with a switch wherever its code and its paper, or its two codes, differ.
+
+    dkl: "code" takes the softmax twice inside the logarithms, "paper" is the divergence itself.
+    ler: "single" has the margin and weight 2 of the single-process script, "multi" has neither, as in the
+    multi-process script. ler_detach: stop the gradient through the local target (published: no).
+    """
+
+    dkl: Literal["code", "paper"] = "code"
+    dkl_weight: float = 1.0
+    ler: Literal["single", "multi"] = "single"
+    ler_threshold: float = 0.7
+    ler_temperature: float = 0.05
+    ler_margin: float = 0.4
+    ler_detach: bool = False
+    prior_momentum: float = 0.999
+
+
+class LegoGCD(SimGCD):
+    """Keeps old classes from being forgotten: confident predictions of old classes are made more confident."""
+
+    config: LegoGCDConfig
+
+    def __init__(self, config: LegoGCDConfig, task: TaskInfo, ctx: RunContext) -> None:
+        super().__init__(config, task, ctx)
+        self.prior: Tensor | None = None
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """SimGCD's terms, the divergence inside its unsupervised weight, and the local entropy term beside it."""
+        c = self.config
+        mask = losses.confident_old(batch.logits, batch.labels_both, batch.k_old, c.tau_s, c.ler_threshold)
+        single = c.ler == "single"
+        margin = c.ler_margin * self._prior(batch).log() if single else None
+        local = losses.local_entropy(batch.logits, mask, c.ler_temperature, log_margin=margin, detach=c.ler_detach)
+        divergence = losses.view_divergence(batch.logits, c.tau_s, double_softmax=c.dkl == "code")
+        return {
+            **super().losses(batch),
+            "dkl": (1.0 - c.lambda_) * c.dkl_weight * divergence,
+            "ler": (2.0 if single else 1.0) * local,
+        }
+
+    def after_step(self, batch: Batch) -> None:
+        """Move the running class prior towards this batch's mean prediction, at temperature 1 as published."""
+        momentum = self.config.prior_momentum
+        mean = F.softmax(batch.logits.detach(), dim=1).mean(dim=0)
+        self.prior = momentum * self._prior(batch) + (1.0 - momentum) * mean
+
+    def training_state(self) -> dict[str, Any]:
+        """The running class prior."""
+        return {"prior": self.prior}
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """Take the running class prior back."""
+        self.prior = None if state["prior"] is None else state["prior"].to(self.device)
+
+    def _prior(self, batch: Batch) -> Tensor:
+        """(K,) the running prior, uniform at first."""
+        if self.prior is None:
+            self.prior = torch.full_like(batch.logits[0].detach(), 1.0 / self.k)
+        return self.prior

@@ -1,0 +1,90 @@
+"""A task small enough to train on in a second: for tests of methods, ours and plugin authors'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.context import RunContext
+from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
+from gcdbench.training.config import TrainingConfig
+
+IMAGE_SIZE = 14
+STORE_SIZE = 16
+
+
+class TinyBackbone(Backbone):
+    """Two convolutions, one frozen and one trained, with fixed random weights; ``norm`` puts a BatchNorm between."""
+
+    name = "tiny"
+    weights_sha256 = "none"
+    stride = 4
+
+    def __init__(self, channels: int = 12, *, norm: bool = True) -> None:
+        super().__init__()
+        self.channels = channels
+        self.prefix = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, device="meta"), nn.ReLU()).eval()
+        self.tail = nn.Sequential(
+            nn.Conv2d(8, channels, 3, stride=2, padding=1, device="meta"),
+            nn.BatchNorm2d(channels) if norm else nn.Identity(),
+            nn.ReLU(),
+        )
+        generator = torch.Generator().manual_seed(1)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d) and layer.bias is not None:
+                layer.to_empty(device="cpu")
+                nn.init.kaiming_normal_(layer.weight, generator=generator)
+                nn.init.zeros_(layer.bias)
+        self.prefix.requires_grad_(False)
+
+
+def tiny_task(
+    *, images: int = 48, classes: int = 4, k_old: int = 2, k_known: bool = True, seed: int = 0
+) -> tuple[GCDData, TaskInfo, IntArray]:
+    """Coloured noise, one colour a class: the data, the task, and the true class of each image id.
+
+    Half of the old classes' images are labelled.
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.arange(images) % classes).astype(np.int64)
+    colours = rng.integers(40, 216, size=(classes, 3))
+    noise = rng.normal(0.0, 20.0, size=(images, STORE_SIZE, STORE_SIZE, 3))
+    store = np.clip(colours[truth][:, None, None, :] + noise, 0, 255).astype(np.uint8)
+    ids = np.arange(images, dtype=np.int64)
+    labelled = (truth < k_old) & (np.cumsum(truth < k_old) % 2 == 1)
+    data = GCDData(
+        labelled=ImageView(ids=ids[labelled], store=store),
+        labels=truth[labelled],
+        unlabelled=ImageView(ids=ids[~labelled], store=store),
+    )
+    return data, TaskInfo(k_old=k_old, k=classes if k_known else None, image_size=IMAGE_SIZE), truth
+
+
+def tiny_context(
+    *,
+    seed: int = 0,
+    epochs: int = 2,
+    batch_size: int = 16,
+    lr: float = 0.1,
+    norm: bool = True,
+    checkpoint_dir: Path | None = None,
+    checkpoint_seconds: float = 20.0,
+    log: Callable[[Mapping[str, Any]], None] | None = None,
+) -> RunContext:
+    """A context with the tiny backbone and views made on the fly."""
+    return RunContext(
+        seed=seed,
+        image_size=IMAGE_SIZE,
+        training=TrainingConfig(epochs=epochs, batch_size=batch_size, lr=lr),
+        views="online",
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_seconds=checkpoint_seconds,
+        log=log or (lambda event: None),
+        load_backbone=lambda: TinyBackbone(norm=norm),
+    )

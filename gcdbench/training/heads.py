@@ -1,0 +1,52 @@
+"""The two heads of a parametric method: a projector for contrastive losses and cosine prototypes."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Projector(nn.Module):
+    """MLP channels -> hidden -> hidden -> out with GELU and without BatchNorm, as in SimGCD; used in training only."""
+
+    def __init__(self, channels: int, generator: torch.Generator, *, hidden: int = 2048, out: int = 256) -> None:
+        super().__init__()
+        sizes = (channels, hidden, hidden, out)
+        layers = []
+        for before, after in pairwise(sizes):
+            # On "meta" the default initialisation costs nothing and draws nothing from the global random state.
+            layer = nn.Linear(before, after, device="meta").to_empty(device="cpu")
+            nn.init.trunc_normal_(layer.weight, std=0.02, generator=generator)
+            nn.init.zeros_(layer.bias)
+            layers.append(layer)
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """(R, C) -> (R, P), not normalised."""
+        *inner, last = self.layers
+        for layer in inner:
+            feature = F.gelu(layer(feature))
+        out: Tensor = last(feature)
+        return out
+
+
+class Prototypes(nn.Module):
+    """K directions; the output is the cosine between each of them and the feature (weight normalisation with g = 1)."""
+
+    def __init__(self, channels: int, k: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(channels)
+        self.weight = nn.Parameter(torch.empty(k, channels).uniform_(-bound, bound, generator=generator))
+
+    @property
+    def k(self) -> int:
+        """Number of prototypes."""
+        return len(self.weight)
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """(R, C) -> (R, K), cosines in [−1, 1]."""
+        return F.linear(F.normalize(feature, dim=1), F.normalize(self.weight, dim=1))

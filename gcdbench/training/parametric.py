@@ -1,0 +1,274 @@
+"""The base of every method that trains the backbone's tail under K cosine prototypes.
+
+A subclass owes one thing: ``losses(batch)``. Everything else has a default and may be overridden; what each hook is
+for is told in ``docs/parametric-methods.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gcdbench.backbones.base import Backbone, TailOutput
+from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
+from gcdbench.errors import TrainingError
+from gcdbench.methods.base import Prediction
+from gcdbench.training import rng
+from gcdbench.training.batch import Batch
+from gcdbench.training.distributed import gather_objects, gather_views, world
+from gcdbench.training.heads import Projector, Prototypes
+from gcdbench.training.precision import autocast, check_precision
+from gcdbench.training.sampler import balanced_order
+from gcdbench.training.schedules import cosine_lr
+
+if TYPE_CHECKING:
+    from gcdbench.context import RunContext
+    from gcdbench.data.bank import ViewSource
+
+CHUNK = 256
+"""Images that go through the tail at once when nothing is learnt."""
+
+State = dict[str, Tensor]
+
+
+class ParametricMethod:
+    """Tail, projector and prototypes, trained on the sum of ``losses``; predicts by the nearest prototype.
+
+    Set by :meth:`fit` before the first step: ``backbone``, ``projector``, ``prototypes``, ``extras`` (what
+    :meth:`extra_modules` gave), ``k``, ``views``, ``train_images`` and ``train_labels`` (−1 where unlabelled).
+    """
+
+    temperature = 0.1
+    """Divides the cosines where ``predict`` turns them into a confidence."""
+
+    projector_hidden = 2048
+    projector_out = 256
+
+    backbone: Backbone
+    projector: Projector
+    prototypes: Prototypes
+    views: ViewSource
+    train_images: ImageView
+    train_labels: IntArray
+
+    def __init__(self, config: Any, task: TaskInfo, ctx: RunContext) -> None:
+        self.config = config
+        self.task = task
+        self.ctx = ctx
+        self.device = torch.device(ctx.device)
+        self.extras: dict[str, nn.Module] = {}
+        self.k = 0
+
+    # What a method says ------------------------------------------------------------------------------------------
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """Weighted terms by name, scalars; the engine minimises their sum and logs each of them."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it minimises: define losses(batch)")
+
+    def feature(self, tail: TailOutput) -> Tensor:
+        """(2B, C) what the heads are given in training. At test time it is always ``tail.pooled``."""
+        return tail.pooled
+
+    def extra_modules(self) -> dict[str, nn.Module]:
+        """Modules that exist in training only, by name; called once, when ``backbone`` and ``k`` are known.
+
+        They are optimised with the rest. Their default initialisation is reproducible without further care.
+        """
+        return {}
+
+    def sampler(self, labels: IntArray, epoch: int, generator: np.random.Generator) -> IntArray:
+        """Positions (in ``train_images``) an epoch shows, in order. labels: (N,), −1 where unlabelled."""
+        return balanced_order(labels, generator)
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate of an epoch."""
+        config = self.ctx.training
+        return cosine_lr(epoch, config.epochs, config.lr, config.lr * config.min_lr_ratio)
+
+    def on_epoch_start(self, epoch: int) -> None:
+        """Called before an epoch is ordered; not called again when a run is resumed within the epoch."""
+
+    def after_step(self, batch: Batch) -> None:
+        """Called after each optimiser step with the batch that led to it."""
+
+    def training_state(self) -> dict[str, Any]:
+        """What a checkpoint must hold beside modules and generators: tensors and plain values."""
+        return {}
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """The inverse of :meth:`training_state`."""
+
+    def count_clusters(self, data: GCDData) -> int:
+        """K: the task's, or an estimate from the pretrained features when the protocol keeps it secret."""
+        if self.task.k is not None:
+            return self.task.k
+        from gcdbench.methods.estimate_k import estimate_k
+
+        labelled, unlabelled = self.embed(data.labelled), self.embed(data.unlabelled)
+        return int(estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k")))
+
+    # What the base does ------------------------------------------------------------------------------------------
+
+    def fit(self, data: GCDData) -> None:
+        """Train from labelled and unlabelled images."""
+        from gcdbench.training.engine import Engine
+
+        check_precision(self.ctx.device, self.ctx.precision)
+        self.train_images, self.train_labels = data.train()
+        if not len(self.train_images):
+            raise TrainingError("There is no image to train on.", hint="look at the split with `gcdbench data show`")
+        with rng.isolated():
+            self._open(data.labelled.store)
+            self._build(self.count_clusters(data))
+            Engine(self).run()
+
+    def forward(self, hidden: Tensor, ids: Tensor, labels: Tensor, *, progress: float, epoch: int, step: int) -> Batch:
+        """One pass through tail and heads.
+
+        hidden: (2b, c, h, w), the prefix's output of this process's share of the batch.
+        ids, labels: (B,) of the whole batch; the result has the rows of the whole batch, too.
+        """
+        with autocast(self.ctx.device, self.ctx.precision):
+            tail = self.backbone.run_tail(hidden)
+            feature = self.feature(tail)
+            projection, logits = self.projector(feature), self.prototypes(feature)
+        # Losses are float32 whatever the precision of the network.
+        return Batch(
+            ids=ids,
+            labels=labels,
+            tail=TailOutput(map=self.share(tail.map.float()), pooled=self.share(tail.pooled.float())),
+            feature=self.share(feature.float()),
+            projection=self.share(projection.float()),
+            logits=self.share(logits.float()),
+            progress=progress,
+            epoch=epoch,
+            step=step,
+            k_old=self.task.k_old,
+        )
+
+    def share(self, rows: Tensor) -> Tensor:
+        """Rows of this process (two views) -> rows of the whole batch, with gradient, in the order of ``Batch``.
+
+        Needed only for what ``feature`` keeps aside for ``losses``; nothing happens in a single process.
+        """
+        return gather_views(rows)
+
+    def embed(self, images: ImageView) -> NDArray[np.float32]:
+        """(N, C) pooled features of the test view, in evaluation mode."""
+        self._open(images.store)
+        return self._run_tail(images.ids)
+
+    def predict(self, images: ImageView) -> Prediction:
+        """Nearest prototype of each image's test view; under several processes each does its share."""
+        if not self.k:
+            raise TrainingError("This method has no prototypes yet.", hint="call fit or load_state_dict first")
+        self._open(images.store)
+        here = world()
+        parts = gather_objects(self._run_tail(images.ids[here.rank :: here.size]))
+        pooled = np.empty((len(images), parts[0].shape[1]), dtype=np.float32)
+        for rank, part in enumerate(parts):
+            pooled[rank :: here.size] = part
+        cluster, confidence = nearest_prototype(pooled, self.prototypes, self.temperature)
+        return Prediction(
+            ids=images.ids, cluster=cluster, k_hat=self.k, anchored=True, confidence=confidence, embedding=pooled
+        )
+
+    def trained_modules(self) -> dict[str, nn.Module]:
+        """Everything the optimiser changes, by name."""
+        return {
+            "tail": self.backbone.tail,
+            "projector": self.projector,
+            "prototypes": self.prototypes,
+            **{f"extra.{name}": module for name, module in self.extras.items()},
+        }
+
+    def state_dict(self) -> State:
+        """The deployable model: tail and prototypes, nothing else."""
+        return _flatten({"tail": self.backbone.tail, "prototypes": self.prototypes})
+
+    def load_state_dict(self, state: State) -> None:
+        """Restore what :meth:`state_dict` gave; training-only modules stay as they are."""
+        if not self.k:
+            with rng.isolated():
+                self.backbone = self.ctx.backbone
+                self._build(len(state["prototypes.weight"]))
+        _unflatten({"tail": self.backbone.tail, "prototypes": self.prototypes}, state)
+
+    def auxiliary_state(self) -> State:
+        """What exists in training only: the projector and the extra modules."""
+        return _flatten({"projector": self.projector, **self.extras})
+
+    def load_auxiliary_state(self, state: State) -> None:
+        """Restore what :meth:`auxiliary_state` gave, after :meth:`load_state_dict`."""
+        _unflatten({"projector": self.projector, **self.extras}, state)
+
+    def save_model(self, directory: Path) -> None:
+        """Write the model so that it predicts without this method's code (see :mod:`gcdbench.training.deploy`)."""
+        from gcdbench.training.deploy import save_model
+
+        save_model(self, directory)
+
+    # Inner work --------------------------------------------------------------------------------------------------
+
+    def _open(self, store: Pixels) -> None:
+        """Backbone and view source for an image store; the source is kept while the store is the same."""
+        from gcdbench.data.bank import open_views
+
+        if getattr(self, "_store", None) is not store:
+            self.backbone = self.ctx.backbone.to(self.device)
+            self.views = open_views(self.ctx, store)
+            self._store = store
+
+    def _build(self, k: int) -> None:
+        """Heads and extra modules, seeded from the run's seed alone."""
+        if k < self.task.k_old:
+            raise TrainingError(f"K = {k} is smaller than the {self.task.k_old} old classes.", hint="give a larger K")
+        self.k = k
+        init = self.ctx.generator("init")
+        channels = self.backbone.channels
+        self.projector = Projector(channels, init, hidden=self.projector_hidden, out=self.projector_out).to(self.device)
+        self.prototypes = Prototypes(channels, k, init).to(self.device)
+        rng.set_streams(self.ctx.seed, "init/extra")
+        self.extras = {name: module.to(self.device) for name, module in self.extra_modules().items()}
+        for module in (self.backbone.tail, *self.extras.values()):
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def _run_tail(self, ids: IntArray) -> NDArray[np.float32]:
+        """(N, C) pooled features of the test view."""
+        training = self.backbone.training
+        self.backbone.eval()
+        pooled = np.empty((len(ids), self.backbone.channels), dtype=np.float32)
+        with torch.no_grad(), autocast(self.ctx.device, self.ctx.precision):
+            for start in range(0, len(ids), CHUNK):
+                hidden = self.views.test(ids[start : start + CHUNK]).to(self.device)
+                pooled[start : start + CHUNK] = self.backbone.run_tail(hidden).pooled.float().cpu().numpy()
+        self.backbone.train(training)
+        return pooled
+
+
+def nearest_prototype(
+    pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
+) -> tuple[IntArray, NDArray[np.float32]]:
+    """Cluster and confidence (softmax of cosine / temperature) of each row; ties go to the first prototype."""
+    with torch.no_grad():
+        logits = prototypes(torch.from_numpy(pooled).to(prototypes.weight.device))
+        confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
+    return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()
+
+
+def _flatten(modules: dict[str, nn.Module]) -> State:
+    return {
+        f"{prefix}.{name}": value for prefix, module in modules.items() for name, value in module.state_dict().items()
+    }
+
+
+def _unflatten(modules: dict[str, nn.Module], state: State) -> None:
+    for prefix, module in modules.items():
+        start = f"{prefix}."
+        module.load_state_dict({name[len(start) :]: value for name, value in state.items() if name.startswith(start)})
