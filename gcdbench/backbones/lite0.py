@@ -14,6 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gcdbench.backbones.base import Backbone
+from gcdbench.backbones.channel_major import (
+    MAX_CELLS,
+    depthwise,
+    from_channel_major,
+    normalise,
+    pointwise,
+    same_padding,
+    to_channel_major,
+)
 from gcdbench.backbones.folding import freeze
 from gcdbench.backbones.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
 from gcdbench.errors import WeightsError
@@ -50,12 +59,6 @@ ADVICE = (
     " or give the file 'efficientnet-lite0-57934424.pth' with --set weights=<file>,"
     " or ask for a random network with --set weights=none."
 )
-
-
-def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Zeros before and after one axis of length ``size`` so that the output has ceil(size / stride) cells."""
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-    return total // 2, total - total // 2
 
 
 class SameConv2d(nn.Conv2d):
@@ -100,6 +103,14 @@ class Block(nn.Module):
         y = self._bn2(self._project_conv(y))
         return y + x if self.shortcut else y
 
+    def forward_channel_major(self, x: Tensor, height: int, width: int) -> Tensor:
+        """The same on (C, H·W, B)."""
+        y = normalise(pointwise(x, self._expand_conv.weight), self._bn0, relu6=True)
+        stride = self._depthwise_conv.stride[0]
+        y = normalise(depthwise(y, self._depthwise_conv.weight, height, width, stride), self._bn1, relu6=True)
+        y = normalise(pointwise(y, self._project_conv.weight), self._bn2, relu6=False)
+        return y + x if self.shortcut else y
+
 
 class Lite0Prefix(nn.Module):
     """Images (B, 3, S, S) to (B, 112, S/16, S/16)."""
@@ -127,9 +138,26 @@ class Lite0Tail(nn.Module):
         self._bn1 = _norm(1280)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.device.type == "cpu" and x.shape[2] * x.shape[3] <= 4 * MAX_CELLS and not torch.is_autocast_enabled("cpu"):
+            return self.forward_channel_major(x)
+        return self.forward_plain(x)
+
+    def forward_plain(self, x: Tensor) -> Tensor:
+        """As written in the textbook: for GPUs and large maps."""
         for block in self._blocks.values():
             x = block(x)
         return F.relu6(self._bn1(self._conv_head(x)))
+
+    def forward_channel_major(self, x: Tensor) -> Tensor:
+        """The same up to rounding, about twice as fast on a CPU."""
+        height, width = x.shape[2:]
+        x = to_channel_major(x)
+        for block in self._blocks.values():
+            x = block.forward_channel_major(x, height, width)
+            stride = block._depthwise_conv.stride[0]
+            height, width = -(-height // stride), -(-width // stride)
+        x = normalise(pointwise(x, self._conv_head.weight), self._bn1, relu6=True)
+        return from_channel_major(x, height, width)
 
 
 class Lite0(Backbone):

@@ -1,0 +1,90 @@
+"""The CPU path of Lite0's trained stage against the plain modules, in double precision."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gcdbench.backbones.channel_major import filter_taps
+from gcdbench.backbones.lite0 import Lite0Tail
+
+
+def make_tail(seed: int = 0) -> Lite0Tail:
+    """A tail in float64 whose BatchNorm parameters are not trivial."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        tail = Lite0Tail().double()
+        for module in tail.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                nn.init.uniform_(module.weight, 0.5, 1.5)
+                nn.init.normal_(module.bias)
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2.0)
+    return tail
+
+
+def random_tensor(*shape: int, seed: int = 1) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("size", [(4, 4), (5, 7), (8, 8), (2, 2)])
+def test_training_step_equals_plain(size: tuple[int, int]) -> None:
+    """Map, input gradient, parameter gradients and running statistics agree."""
+    plain = make_tail()
+    fast = copy.deepcopy(plain)
+    outcomes = []
+    for tail, forward in ((plain, plain.forward_plain), (fast, fast.forward_channel_major)):
+        tail.train()
+        x = random_tensor(6, 112, *size).requires_grad_()
+        y = forward(x)
+        y.backward(random_tensor(*y.shape, seed=2))
+        assert x.grad is not None
+        outcomes.append((y.detach(), x.grad))
+    torch.testing.assert_close(outcomes[0], outcomes[1], rtol=1e-8, atol=1e-10)
+    for name, parameter in plain.named_parameters():
+        torch.testing.assert_close(
+            fast.get_parameter(name).grad, parameter.grad, rtol=1e-7, atol=1e-9, msg=lambda text, n=name: f"{n}: {text}"
+        )
+    for name, buffer in plain.named_buffers():
+        torch.testing.assert_close(fast.get_buffer(name), buffer, msg=lambda text, n=name: f"{n}: {text}")
+
+
+def test_evaluation_equals_plain_and_leaves_statistics_alone() -> None:
+    """In evaluation mode running statistics are used and stay."""
+    tail = make_tail().eval()
+    before = copy.deepcopy(tail.state_dict())
+    x = random_tensor(3, 112, 8, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(tail.forward_channel_major(x), tail.forward_plain(x), rtol=1e-9, atol=1e-10)
+    for name, value in tail.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_two_steps_in_one_thread_are_bit_identical() -> None:
+    """Same input, same bits: runs are reproducible."""
+    gradients = []
+    for _ in range(2):
+        tail = make_tail().float().train()
+        y = tail(random_tensor(8, 112, 8, 8).float())
+        y.square().mean().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in tail.parameters() if p.grad is not None]))
+    assert torch.equal(gradients[0], gradients[1])
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(4, 5, 1), (8, 5, 2), (7, 5, 2), (4, 3, 1), (1, 5, 1)])
+def test_filter_taps_count_every_pair_once(size: int, kernel: int, stride: int) -> None:
+    """Loops over cells and taps give the same table."""
+    outputs = -(-size // stride)
+    before = max((outputs - 1) * stride + kernel - size, 0) // 2
+    expected = torch.zeros(kernel, kernel, outputs, outputs, size, size)
+    for u in range(kernel):
+        for v in range(kernel):
+            for o in range(outputs):
+                for p in range(outputs):
+                    i, j = o * stride + u - before, p * stride + v - before
+                    if 0 <= i < size and 0 <= j < size:
+                        expected[u, v, o, p, i, j] = 1
+    assert torch.equal(filter_taps(size, size, kernel, stride), expected.reshape(kernel * kernel, -1))
