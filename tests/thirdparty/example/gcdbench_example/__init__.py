@@ -1,0 +1,1 @@
+"""A third party's package: one method, one dataset, one metric."""
