@@ -104,6 +104,10 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except GCDBenchError as error:
         if "--debug" in sys.argv:
             raise
@@ -111,10 +115,12 @@ def main() -> None:
         if error.hint:
             click.echo(f"Hint: {error.hint}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader (head, less) has gone; that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except Exception as error:  # a plugin's method may raise anything: still one sentence, and the way to more
+        if "--debug" in sys.argv:
+            raise
+        click.echo(f"Error: {type(error).__name__}: {error}", err=True)
+        click.echo("Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -228,4 +228,4 @@ def _run_with_progress(
 
 
 def _note(ctx: RunContext, text: str) -> None:
-    ctx.log({"type": "note", "text": text})
+    ctx.log({"type": "note", "message": text})
