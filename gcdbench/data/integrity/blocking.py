@@ -49,7 +49,7 @@ def mixed(group: IntArray, value: IntArray) -> list[IntArray]:
     highest = np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(lowest, group, value)
     np.maximum.at(highest, group, value)
-    offending = np.flatnonzero((lowest < highest) & (highest > np.iinfo(np.int64).min))
+    offending = np.flatnonzero(lowest < highest)
     return members_of(group, offending)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from gcdbench.data.card import DatasetCard, load_card
-from gcdbench.data.roots import find_place, missing_dataset, resolve_argument
+from gcdbench.data.roots import missing_dataset, resolve_argument
+from gcdbench.data.sources.options import refuse_unknown_options
 from gcdbench.data.sources.walk import FileReader, FoundFile, IgnoredFile, fingerprint, list_images
 from gcdbench.data.types import DatasetRequest, DatasetSource
 from gcdbench.errors import DataError
@@ -20,6 +22,7 @@ PARTS = {"train": "train", "val": "train", "valid": "train", "validation": "trai
 
 def make_folder(request: DatasetRequest) -> DatasetSource:
     """``folder:<path>``: any folder of class folders, or of ``train/`` and ``test/`` with class folders below."""
+    refuse_unknown_options(request)
     root = resolve_argument(request.argument, request.roots, "folder")
     if not root.is_dir():
         raise DataError(f"{root} is not a folder.", hint="For a list of files use csv:<file>, for arrays npz:<file>.")
@@ -28,12 +31,13 @@ def make_folder(request: DatasetRequest) -> DatasetSource:
 
 def make_named_folder(request: DatasetRequest) -> DatasetSource:
     """A built-in dataset of class folders, found by the places that its card names."""
+    refuse_unknown_options(request)
     card = load_card(request.name)
-    root = find_place(request.roots, card.places)
+    root = find_class_folders(request.roots, card.places, card.classes)
     if root is not None:
         return scan_folder(root, card)
     for edition in card.editions:
-        root = find_place(request.roots, (edition.place,))
+        root = find_class_folders(request.roots, (edition.place,), card.classes)
         if root is not None:
             smaller = replace(
                 card,
@@ -43,6 +47,13 @@ def make_named_folder(request: DatasetRequest) -> DatasetSource:
             )
             return scan_folder(root, smaller)
     raise missing(card, request)
+
+
+def find_class_folders(roots: Iterable[Path], places: Iterable[str], classes: tuple[str, ...]) -> Path | None:
+    """The first place that has at least one of the class folders: a name alone may belong to something else."""
+    places = tuple(places)
+    candidates = (root / place for root in roots for place in places)
+    return next((path for path in candidates if any((path / name).is_dir() for name in classes)), None)
 
 
 def missing(card: DatasetCard, request: DatasetRequest) -> DataError:

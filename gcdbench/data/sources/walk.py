@@ -35,12 +35,13 @@ class IgnoredFile:
 class FileReader:
     """Reads samples from files below ``root``; ``raw`` of every dataset that lies in files. Picklable.
 
-    ignored: what was found beside the images, for the audit.
+    ignored: what was found beside the images, for the audit; size: bytes of all files together.
     """
 
     root: str
     names: tuple[str, ...]
     ignored: tuple[IgnoredFile, ...] = ()
+    size: int = 0
 
     def __call__(self, index: int) -> bytes:
         with open(self.path(index), "rb") as file:
@@ -87,6 +88,12 @@ def file_stamp(path: Path) -> str:
     """Size and times of one file, as a text."""
     status = path.stat()
     return f"{path}\t{status.st_size}\t{_stamp(status)}"
+
+
+def found_file(root: Path, key: str) -> FoundFile:
+    """One file that a list names; raises OSError when it is not there."""
+    status = (root / key).stat()
+    return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))
 
 
 def _stamp(status: os.stat_result) -> str:
