@@ -38,14 +38,14 @@ class RankPercentile(nn.Module):
     """
 
     def forward(self, values: Tensor) -> Tensor:
-        """(n,) -> (n,) in [0, 1], without a gradient."""
+        """(views, n) -> (views, n) in [0, 1], each view ranked by itself; without a gradient."""
         values = values.detach()
-        count = len(values)
+        count = values.shape[-1]
         if count <= 1:
             return torch.full_like(values, 0.5)
-        ordered = values.sort().values
-        below = torch.searchsorted(ordered, values, right=False)
-        up_to = torch.searchsorted(ordered, values, right=True)
+        ordered = values.sort(dim=-1).values
+        below = torch.searchsorted(ordered, values.contiguous(), right=False)
+        up_to = torch.searchsorted(ordered, values.contiguous(), right=True)
         return ((below + up_to - 1).to(values) / 2) / (count - 1)
 
 
@@ -69,8 +69,8 @@ class RunningPercentile(nn.Module):
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
 
     def forward(self, values: Tensor) -> Tensor:
-        """(n,) -> (n,) in [0, 1]; updates the quantiles first while training."""
-        if self.training and len(values):
+        """(views, n) -> (views, n) in [0, 1], all views together; updates the quantiles first while training."""
+        if self.training and values.numel():
             self._update(values.detach())
         width = (self.high - self.low).to(values)
         if bool(width <= 0):
@@ -88,7 +88,7 @@ class RunningPercentile(nn.Module):
 
 
 def fuse(signals: Sequence[Tensor], like: Tensor) -> Tensor:
-    """u (n,): the mean of normalised signals (n,) each; without any the margin is fixed, u = 1."""
+    """u: the mean of normalised signals, broadcast to the shape of ``like``; without any the margin is fixed, u = 1."""
     if not signals:
         return torch.ones_like(like)
-    return torch.stack(list(signals)).mean(dim=0)
+    return torch.stack([signal.expand_as(like) for signal in signals]).mean(dim=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import functional as F
 
 Border = Literal["valid", "zeros"]
 
@@ -19,10 +19,7 @@ def local_variance(energy: Tensor, *, border: Border = "valid", ddof: int = 0, w
     mean and little contrast would lose all its digits in that difference.
     """
     cells = _neighbours(energy, window)
-    if border == "valid":
-        inside = _neighbours(torch.ones_like(energy[:1]), window)
-    else:
-        inside = torch.ones_like(cells[:1])
+    inside = _neighbours(torch.ones_like(energy[:1]), window) if border == "valid" else torch.ones_like(cells[:1])
     count = inside.sum(dim=1, keepdim=True)
     mean = (cells * inside).sum(dim=1, keepdim=True) / count
     squares = ((cells - mean) * inside).square().sum(dim=1, keepdim=True)

@@ -11,8 +11,8 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 FilterName = Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"]
 Padding = Literal["circular", "zeros"]
@@ -68,7 +68,7 @@ class SpectralConv(MapFilter):
         """FFT, depth-wise convolution of both parts, inverse FFT, real part."""
         spectrum = torch.fft.fft2(x, norm="ortho")
         real, imag = self._convolve(spectrum.real, self.real), self._convolve(spectrum.imag, self.imag)
-        return torch.fft.ifft2(torch.complex(real, imag), norm="ortho").real
+        return _real_inverse(torch.complex(real, imag))
 
     def windows(self, height: int, width: int) -> tuple[Tensor, Tensor]:
         """w_R and w_I, (C, H, W) each; only defined for circular padding."""
@@ -110,7 +110,7 @@ class SpectralGain(MapFilter):
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply the spectrum; the real part is kept, so a gain acts through its even part."""
-        return torch.fft.ifft2(self.gain * torch.fft.fft2(x, norm="ortho"), norm="ortho").real
+        return _real_inverse(self.gain * torch.fft.fft2(x, norm="ortho"))
 
     def energy(self, x: Tensor) -> Tensor:
         """On a small map each channel's filter is a small circulant matrix, and the channel mean one product."""
@@ -118,7 +118,7 @@ class SpectralGain(MapFilter):
         cells = height * width
         if cells > MAX_DENSE_CELLS:
             spectrum = (self.gain * torch.fft.fft2(x, norm="ortho")).mean(dim=1)
-            return torch.fft.ifft2(spectrum, norm="ortho").real
+            return _real_inverse(spectrum)
         matrix = self.gain.flatten(1) @ _circulant_table(height, width).to(self.gain)
         # Both operands in the order (cell, channel): a view where the map is stored channels-last.
         flat = x.flatten(2).transpose(1, 2).reshape(len(x), cells * channels)
@@ -141,7 +141,7 @@ class FixedGain(MapFilter):
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply the spectrum."""
-        return torch.fft.ifft2(self.gain * torch.fft.fft2(x, norm="ortho"), norm="ortho").real
+        return _real_inverse(self.gain * torch.fft.fft2(x, norm="ortho"))
 
     def energy(self, x: Tensor) -> Tensor:
         """A filter shared by all channels commutes with their mean."""
@@ -200,6 +200,12 @@ def mirror(maps: Tensor) -> Tensor:
 def channel_mean(x: Tensor, weight: Tensor) -> Tensor:
     """mean_c X[b, c, i, j] · weight[c, i, j]: (B, C, H, W), (C, H, W) -> (B, H, W)."""
     return (x * weight).mean(dim=1)
+
+
+def _real_inverse(spectrum: Tensor) -> Tensor:
+    """Re(F⁻¹(·)) over the last two dimensions."""
+    out: Tensor = torch.fft.ifft2(spectrum, norm="ortho").real
+    return out
 
 
 def _circulant_table(height: int, width: int) -> Tensor:

@@ -35,7 +35,7 @@ def weighted_map(x: Tensor, attention: Tensor) -> Tensor:
     return x * attention.unsqueeze(1) + x
 
 
-def weighted_pool(x: Tensor, attention: Tensor) -> Tensor:
-    """The spatial mean of X_out without building it: (B, C, H, W), (B, H, W) -> (B, C)."""
-    weights = (1 + attention).flatten(1).unsqueeze(1) / attention[0].numel()  # (B, 1, N)
+def attended_mean(x: Tensor, attention: Tensor) -> Tensor:
+    """The spatial mean of X ⊙ A without building it: (B, C, H, W), (B, H, W) -> (B, C)."""
+    weights = attention.flatten(1).unsqueeze(1) / attention[0].numel()  # (B, 1, N)
     return torch.bmm(weights, x.flatten(2).transpose(1, 2)).squeeze(1)

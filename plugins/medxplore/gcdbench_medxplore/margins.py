@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import functional as F
 
 NegativeMargin = Literal["as-written", "raised"]
 Overshoot = Literal["clamp", "wrap"]

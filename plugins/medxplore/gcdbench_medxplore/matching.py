@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import functional as F
 
 
 def candidate_similarity(tokens: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -15,9 +15,9 @@ def candidate_similarity(tokens: Tensor, first: Tensor, second: Tensor) -> Tenso
     """
     size, count = len(first), tokens.shape[1]
     if count <= 4 * first.shape[1]:
-        norms = torch.linalg.vector_norm(tokens, dim=2).clamp_min(1e-8)
+        norms: Tensor = torch.linalg.vector_norm(tokens, dim=2).clamp_min(1e-8)
         products = torch.bmm(tokens[:size], tokens[size:].transpose(1, 2))
-        cosines = products / (norms[:size, :, None] * norms[size:, None, :])
+        cosines: Tensor = products / (norms[:size, :, None] * norms[size:, None, :])
         rows = cosines.gather(1, first[:, :, None].expand(-1, -1, count))
         return rows.gather(2, second[:, None, :].expand(-1, first.shape[1], -1))
     left = F.normalize(_gather_tokens(tokens[:size], first), dim=2, eps=1e-8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import functional as F
 
 from gcdbench.api import ConfigError
 

@@ -121,7 +121,8 @@ def top_k(scores, k):
 
 
 def cosine(a, b):
-    return float(sum(p * q for p, q in zip(a, b)) / math.sqrt(sum(p * p for p in a)) / math.sqrt(sum(q * q for q in b)))
+    dot = sum(p * q for p, q in zip(a, b, strict=True))
+    return float(dot / math.sqrt(sum(p * p for p in a)) / math.sqrt(sum(q * q for q in b)))
 
 
 def similarity(tokens1, tokens2, index1, index2):
@@ -192,12 +193,12 @@ def margin_logits(z, y, m_a, m_c, scale, gate, raised=False):
     return out
 
 
-def acam(l, y):
+def acam(logits, y):
     """Eq. acam."""
     total = 0.0
-    for b in range(len(l)):
-        total -= l[b, y[b]] - math.log(sum(math.exp(value) for value in l[b]))
-    return total / len(l)
+    for b in range(len(logits)):
+        total -= logits[b, y[b]] - math.log(sum(math.exp(value) for value in logits[b]))
+    return total / len(logits)
 
 
 def numeric_gradient(function, x, step=1e-6):

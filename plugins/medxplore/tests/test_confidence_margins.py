@@ -164,7 +164,10 @@ def test_beyond_pi_clamp_and_wrap():
 
 def test_no_labelled_sample_one_and_one_class():
     z = torch.zeros(0, 4, requires_grad=True)
-    loss = acam_loss(margin_logits(z, torch.zeros(0, dtype=torch.long), torch.zeros(0), torch.zeros(0)), torch.zeros(0, dtype=torch.long))
+    loss = acam_loss(
+        margin_logits(z, torch.zeros(0, dtype=torch.long), torch.zeros(0), torch.zeros(0)),
+        torch.zeros(0, dtype=torch.long),
+    )
     assert float(loss.detach()) == 0.0
     loss.backward()
     for n in (1, 5):

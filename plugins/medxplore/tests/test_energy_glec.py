@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gcdbench_medxplore.energy import local_variance
-from gcdbench_medxplore.glec import GLEC, weighted_map, weighted_pool
+from gcdbench_medxplore.glec import GLEC, attended_mean, weighted_map
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -95,7 +95,7 @@ def test_activation_is_bounded_and_ignores_shift_and_scale(e, factor, shift):
         torch.testing.assert_close(moved, module(v), atol=1e-5, rtol=1e-5)
 
 
-def test_weighted_pool_is_the_mean_of_the_weighted_map():
+def test_mean_and_attended_mean_make_the_pooled_weighted_map():
     x = torch.randn(3, 5, 4, 4, dtype=torch.float64)
     attention = torch.rand(3, 4, 4, dtype=torch.float64)
     out = np.zeros(x.shape)
@@ -104,8 +104,8 @@ def test_weighted_pool_is_the_mean_of_the_weighted_map():
         out[index] = x[index] * attention[b, i, j] + x[index]
     np.testing.assert_allclose(weighted_map(x, attention).numpy(), out)
     for layout in (torch.contiguous_format, torch.channels_last):
-        pooled = weighted_pool(x.contiguous(memory_format=layout), attention)
-        np.testing.assert_allclose(pooled.numpy(), out.mean((2, 3)))
+        attended = attended_mean(x.contiguous(memory_format=layout), attention)
+        np.testing.assert_allclose((x.mean((2, 3)) + attended).numpy(), out.mean((2, 3)))
 
 
 def test_gamma_can_be_fixed():

@@ -129,8 +129,9 @@ def test_only_the_even_part_of_a_kernel_acts():
 def test_gradcheck_of_both_paths():
     module = random_conv(2)
     x = random_map(3, 3, batch=1, channels=2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, r, i: torch.func.functional_call(module, {"real": r, "imag": i}, (x,)),
-                                    (x, module.real, module.imag))
+    assert torch.autograd.gradcheck(
+        lambda x, r, i: torch.func.functional_call(module, {"real": r, "imag": i}, (x,)), (x, module.real, module.imag)
+    )
     gain = random_gain(2, 3, 3)
     assert torch.autograd.gradcheck(gain.energy, (x,))
 

@@ -1,0 +1,148 @@
+"""Settings of MedXplore: one field for each point the paper leaves open (see docs/fidelity.md, rows by number)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gcdbench.api import SimGCDConfig
+
+Signal = Literal["A", "W", "G"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FAACConfig:
+    """Frequency-SNR adaptive attention and consistency.
+
+    enabled: without it neither filter nor attention nor patches exist.
+    feature: what the losses see in training: the pooled X_out, the backbone's own feature, or both (row 7).
+    glec: without it X_out = X_freq, Table 3's row B (row 8).
+    filter: as written, or a gain for each frequency, or one of the fixed filters it is compared with (row 25).
+    kernel, padding, init: of the spectral convolution (row 6). cutoff: of the fixed filters, in cycles a cell.
+    border, ddof: of the local variance and the map's standard deviation (row 9).
+    gamma, learn_gamma, eps: of the activation and the patch loss (row 10).
+    k, k_scaled: patches chosen; scaled keeps the paper's share of 8 in 49 cells on any map (row 19).
+    grid: patches a side where they are coarser than cells (row 5).
+    delta, min_matches: of the matching (row 12). weight_gradient: let the pair weights learn (row 11).
+    start: share of the run that passes before the patch loss begins.
+    """
+
+    enabled: bool = True
+    feature: Literal["x_out", "none", "both"] = "x_out"
+    glec: bool = True
+    filter: Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"] = "spectral-conv"
+    kernel: int = 3
+    padding: Literal["circular", "zeros"] = "circular"
+    init: Literal["delta", "uniform"] = "delta"
+    cutoff: float = 0.25
+    border: Literal["valid", "zeros"] = "valid"
+    ddof: int = 0
+    gamma: float = 1.0
+    learn_gamma: bool = True
+    eps: float = 1e-6
+    k: int = 8
+    k_scaled: bool = False
+    grid: int | None = None
+    delta: float = 0.65
+    min_matches: int = 1
+    weight_gradient: bool = False
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require(self.kernel >= 1 and self.kernel % 2 == 1, f"faac.kernel must be odd, not {self.kernel}.")
+        _require(self.k >= 1, f"faac.k must be at least 1, not {self.k}.")
+        _require(self.min_matches >= 1, f"faac.min_matches must be at least 1, not {self.min_matches}.")
+        _require(self.ddof in (0, 1), f"faac.ddof must be 0 or 1, not {self.ddof}.")
+        _require(self.eps > 0, f"faac.eps must be above 0, not {self.eps}.")
+        _require(0 <= self.start <= 1, f"faac.start is a share of the run, from 0 to 1, not {self.start}.")
+        _require(
+            self.glec or self.filter != "high-pass" or self.feature == "none",
+            "A high-pass removes the mean of every channel: without GLEC (faac.glec=false) the pooled feature is 0.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ACAMConfig:
+    """Adaptive cosine-angular margin.
+
+    signals: what u_b is made of; none gives a fixed margin (u_b = 1). Without FAAC only G is left (row 16).
+    percentile: Π by rank in the batch, or between running percentiles (row 13); momentum, low, high: of the latter.
+    match: W_b as the plain or the weighted mean cosine of the matched pairs (row 14).
+    views: which views of a labelled image are scored (row 16). detach: no gradient through u_b (row 15).
+    direction: margins grow with confidence (the equations) or with ambiguity (the prose, row 22).
+    angular_max, cosine_max, scale, gate: M_a, M_c, s and δ′ (row 17).
+    overshoot, cos_eps: θ + m beyond π, and the clamp of cosines before the sine (row 18).
+    negative_margin: hard negatives are lowered as written, or raised, as a margin would (row 24).
+    """
+
+    signals: tuple[Signal, ...] = ("A", "W", "G")
+    percentile: Literal["rank", "running"] = "rank"
+    momentum: float = 0.99
+    low: float = 0.05
+    high: float = 0.95
+    match: Literal["mean", "weighted"] = "mean"
+    views: Literal["both", "first"] = "both"
+    detach: bool = True
+    direction: Literal["confident", "ambiguous"] = "confident"
+    angular_max: float = 0.2
+    cosine_max: float = 0.2
+    scale: float = 10.0
+    gate: float = 0.3
+    overshoot: Literal["clamp", "wrap"] = "clamp"
+    cos_eps: float = 1e-6
+    negative_margin: Literal["as-written", "raised"] = "as-written"
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.gate < 1, f"acam.gate must lie in [0, 1), not {self.gate}.")
+        _require(0 <= self.angular_max <= math.pi, f"acam.angular_max is an angle in [0, π], not {self.angular_max}.")
+        _require(0 <= self.cosine_max <= 1, f"acam.cosine_max must lie in [0, 1], not {self.cosine_max}.")
+        _require(self.scale > 0, f"acam.scale must be above 0, not {self.scale}.")
+        _require(0 <= self.low < self.high <= 1, "acam.low and acam.high must be shares with low < high.")
+        _require(0 <= self.momentum < 1, f"acam.momentum must lie in [0, 1), not {self.momentum}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MedXploreConfig(SimGCDConfig):
+    """SimGCD's settings, the weights of the two added losses, and the settings of both modules."""
+
+    alpha: float = 1.0
+    beta: float = 0.5
+    faac: FAACConfig = field(default_factory=FAACConfig)
+    acam: ACAMConfig = field(default_factory=ACAMConfig)
+
+    def __post_init__(self) -> None:
+        _require(self.alpha >= 0 and self.beta >= 0, "alpha and beta are weights: they must not be negative.")
+        _require(
+            self.alpha == 0 or self.has_attention,
+            "The patch loss needs FAAC's attention: set alpha=0, or faac.enabled=true and faac.glec=true.",
+        )
+        _require(
+            self.beta == 0 or not self.acam.signals or bool(self.signals),
+            "u_b is to be made of A or W alone, which need FAAC: add G to acam.signals, or enable FAAC.",
+        )
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether the map A exists."""
+        return self.faac.enabled and self.faac.glec
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """The confidence signals that exist under these settings."""
+        return tuple(name for name in self.acam.signals if name == "G" or self.has_attention)
+
+    @property
+    def needs_anchors(self) -> bool:
+        """Whether patches are chosen and matched at all."""
+        return self.alpha > 0 or (self.beta > 0 and bool({"A", "W"} & set(self.signals)))
+
+    @property
+    def needs_faac(self) -> bool:
+        """Whether FAAC's modules have any effect; where not, they are not even built."""
+        return self.needs_anchors or (self.faac.enabled and self.faac.feature != "none")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)

@@ -1,0 +1,78 @@
+"""Named settings: the paper's ablations and sweeps, and the readings the paper leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Settings = Mapping[str, object]
+
+NO_FAAC: Settings = {"faac.enabled": False, "alpha": 0.0}
+NO_ACAM: Settings = {"beta": 0.0}
+
+MODULES: Mapping[str, Settings] = {
+    "baseline": {**NO_FAAC, **NO_ACAM},
+    "faac": NO_ACAM,
+    "acam": NO_FAAC,
+    "faac+acam": {},
+}
+"""Table 2."""
+
+BUILD_UP: Mapping[str, Settings] = {
+    "filter": {"faac.glec": False, "alpha": 0.0, **NO_ACAM},
+    "filter+glec": {"alpha": 0.0, **NO_ACAM},
+    "filter+glec+pc": NO_ACAM,
+}
+"""Table 3, rows B to D (row A is ``baseline``)."""
+
+SWEEPS: Mapping[str, Settings] = {
+    **{f"alpha-{value}": {"alpha": value} for value in (0.1, 0.5, 1.0, 1.5, 2.0)},
+    **{f"beta-{value}": {"beta": value} for value in (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)},
+    **{f"k-{value}": {"faac.k": value} for value in (4, 6, 8, 10, 12)},
+    **{f"delta-{value:.2f}": {"faac.delta": value} for value in (0.60, 0.65, 0.70, 0.80, 0.90)},
+}
+"""The sensitivity figure; the paper names the ranges' ends and best values only."""
+
+CONFIDENCE: Mapping[str, Settings] = {
+    **{f"ub-{name}": {"acam.signals": tuple(name.upper())} for name in ("a", "w", "g", "aw", "ag", "wg", "awg")},
+    "ub-fixed": {"acam.signals": ()},
+}
+"""u_b from each signal alone and together, and a margin that does not adapt."""
+
+FILTERS: Mapping[str, Settings] = {
+    "spatial-variance": {"faac.filter": "none"},
+    "high-pass": {"faac.filter": "high-pass"},
+    "low-pass": {"faac.filter": "low-pass"},
+    "spectral-conv": {"faac.filter": "spectral-conv"},
+    "spectral-gain": {"faac.filter": "spectral-gain"},
+}
+"""The filter comparison."""
+
+READINGS: Mapping[str, Settings] = {
+    "k-scaled": {"faac.k_scaled": True},
+    "map-6x6": {"image_size": 192},
+    "map-6x6-k-scaled": {"image_size": 192, "faac.k_scaled": True},
+    "feature-both": {"faac.feature": "both"},
+    "feature-none": {"faac.feature": "none"},
+    "patch-only": {"faac.feature": "none", **NO_ACAM},
+    "patch-only-k-scaled": {"faac.feature": "none", "faac.k_scaled": True, **NO_ACAM},
+    "patch-late": {"faac.start": 0.5},
+    "patch-weak": {"alpha": 0.1, **NO_ACAM},
+    "weights-learn": {"faac.weight_gradient": True},
+    "border-zeros": {"faac.border": "zeros"},
+    "padding-zeros": {"faac.padding": "zeros"},
+    "gamma-fixed": {"faac.learn_gamma": False},
+    "negatives-raised": {"acam.negative_margin": "raised"},
+    "acam-negatives-raised": {**NO_FAAC, "acam.negative_margin": "raised"},
+    "percentile-running": {"acam.percentile": "running"},
+    "acam-percentile-running": {**NO_FAAC, "acam.percentile": "running"},
+    "margins-ambiguous": {"acam.direction": "ambiguous"},
+    "acam-margins-ambiguous": {**NO_FAAC, "acam.direction": "ambiguous"},
+    "margins-small": {"acam.angular_max": 0.1, "acam.cosine_max": 0.1},
+    "margins-large": {"acam.angular_max": 0.5, "acam.cosine_max": 0.35},
+    "scale-30": {"acam.scale": 30.0},
+    "match-weighted": {"acam.match": "weighted"},
+    "one-view": {"acam.views": "first"},
+}
+"""Other readings of what the paper leaves open (docs/fidelity.md)."""
+
+VARIANTS: Mapping[str, Settings] = {**MODULES, **BUILD_UP, **SWEEPS, **CONFIDENCE, **FILTERS, **READINGS}
