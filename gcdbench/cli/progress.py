@@ -52,10 +52,10 @@ class ProgressDisplay:
         if self._quiet:
             return
         kind = event.get("type")
-        if kind == "progress":
+        if "epoch" in event and kind in ("progress", "epoch"):
+            self._training(event)
+        elif kind == "progress":
             self._progress(str(event["task"]), int(event["done"]), int(event["total"]), str(event.get("detail", "")))
-        elif kind == "epoch":
-            self._epoch(event)
         elif kind == "note":
             self._line(str(event["message"]))
 
@@ -71,11 +71,16 @@ class ProgressDisplay:
             self._last_plain[task] = now
             click.echo(f"{task}: {done}/{total} {detail}".rstrip(), err=True)
 
-    def _epoch(self, event: Mapping[str, Any]) -> None:
-        losses = " ".join(f"{name} {value:.3f}" for name, value in event.get("losses", {}).items())
-        rate = f"{event['images_per_s']:.0f} images/s" if event.get("images_per_s") else ""
-        left = f"{event['eta_s']:.0f} s left" if event.get("eta_s") is not None else ""
-        self._progress("training", int(event["epoch"]) + 1, int(event["epochs"]), "  ".join([losses, rate, left]))
+    def _training(self, event: Mapping[str, Any]) -> None:
+        """Progress in percent of the run, with the epoch, the losses, images/s and the time left."""
+        epochs = int(event["epochs"])
+        done = event["epoch"] + (event["step"] / event["steps"] if event["type"] == "progress" else 1)
+        losses = " ".join(f"{name} {value:.3f}" for name, value in event["losses"].items())
+        detail = (
+            f"epoch {min(int(done) + 1, epochs)}/{epochs}  {losses}  "
+            f"{event['images_per_s']:.0f} images/s  {event['eta_s']:.0f} s left"
+        )
+        self._progress("training, %", int(100 * done / epochs), 100, detail)
 
     def _line(self, text: str) -> None:
         if self._bar is not None:
