@@ -15,6 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gcdbench.backbones.fused import fused_norm, fused_separable, usable
+from gcdbench.backbones.native import Geometry
+
 MAX_CELLS = 100
 """Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square."""
 
@@ -63,8 +66,32 @@ def depthwise(x: Tensor, weight: Tensor, height: int, width: int, stride: int) -
     return torch.bmm(matrices, x)
 
 
+def separable(
+    x: Tensor, before: nn.BatchNorm2d, conv: nn.Conv2d, after: nn.BatchNorm2d, height: int, width: int
+) -> Tensor:
+    """Norm, ReLU6, depth-wise "SAME" filter, norm, ReLU6: (C, h·w, B) to (C, oh·ow, B)."""
+    kernel, stride = conv.kernel_size[0], conv.stride[0]
+    if not usable(x, before.training):
+        y = normalise(x, before, relu6=True)
+        return normalise(depthwise(y, conv.weight, height, width, stride), after, relu6=True)
+    geometry = Geometry(
+        batch=x.shape[2],
+        height=height,
+        width=width,
+        out_height=-(-height // stride),
+        out_width=-(-width // stride),
+        kernel=kernel,
+        stride=stride,
+        top=same_padding(height, kernel, stride)[0],
+        left=same_padding(width, kernel, stride)[0],
+    )
+    return fused_separable(x, before, conv.weight, after, geometry)
+
+
 def normalise(x: Tensor, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
     """BatchNorm of (C, N, B), in ``norm``'s mode and updating its statistics, then ReLU6 where asked for."""
+    if usable(x, norm.training):
+        return fused_norm(x, norm, relu6=relu6)
     if norm.training and norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
     y = F.batch_norm(

@@ -16,11 +16,11 @@ from torch.nn import functional as F
 from gcdbench.backbones.base import Backbone
 from gcdbench.backbones.channel_major import (
     MAX_CELLS,
-    depthwise,
     from_channel_major,
     normalise,
     pointwise,
     same_padding,
+    separable,
     to_channel_major,
 )
 from gcdbench.backbones.folding import freeze
@@ -105,9 +105,8 @@ class Block(nn.Module):
 
     def forward_channel_major(self, x: Tensor, height: int, width: int) -> Tensor:
         """The same on (C, H·W, B)."""
-        y = normalise(pointwise(x, self._expand_conv.weight), self._bn0, relu6=True)
-        stride = self._depthwise_conv.stride[0]
-        y = normalise(depthwise(y, self._depthwise_conv.weight, height, width, stride), self._bn1, relu6=True)
+        y = pointwise(x, self._expand_conv.weight)
+        y = separable(y, self._bn0, self._depthwise_conv, self._bn1, height, width)
         y = normalise(pointwise(y, self._project_conv.weight), self._bn2, relu6=False)
         return y + x if self.shortcut else y
 

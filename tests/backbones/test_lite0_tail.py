@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcdbench.backbones.channel_major import filter_taps
+from gcdbench.backbones.channel_major import filter_taps, separable
 from gcdbench.backbones.lite0 import Lite0Tail
+from gcdbench.backbones.native import load_kernels
 
 
 def make_tail(seed: int = 0) -> Lite0Tail:
@@ -88,3 +89,56 @@ def test_filter_taps_count_every_pair_once(size: int, kernel: int, stride: int) 
                     if 0 <= i < size and 0 <= j < size:
                         expected[u, v, o, p, i, j] = 1
     assert torch.equal(filter_taps(size, size, kernel, stride), expected.reshape(kernel * kernel, -1))
+
+
+@pytest.mark.parametrize("batch", [2, 7, 37])
+@pytest.mark.parametrize("size", [(8, 8), (3, 5)])
+def test_float32_step_is_close_to_float64(batch: int, size: tuple[int, int]) -> None:
+    """Whichever kernels this machine has, a float32 step is the float64 step up to rounding."""
+    exact = make_tail()
+    single = copy.deepcopy(exact).float()
+    exact.train()
+    single.train()
+    x = random_tensor(batch, 112, *size)
+    leaf = x.float().requires_grad_()
+    y = single(leaf)
+    reference_leaf = leaf.detach().double().requires_grad_()
+    reference = exact.forward_plain(reference_leaf)
+    gradient = random_tensor(*y.shape, seed=2)
+    y.backward(gradient.float())
+    reference.backward(gradient.float().double())
+    torch.testing.assert_close(y.double(), reference, rtol=0, atol=2e-4)
+    pairs = [(leaf.grad, reference_leaf.grad)]
+    pairs += [
+        (single.get_parameter(name).grad, p.grad) for name, p in exact.named_parameters() if "_bn2.bias" not in name
+    ]
+    for ours, theirs in pairs:
+        assert ours is not None
+        assert theirs is not None
+        # A value that rounds to the other side of a kink of ReLU6 changes a few single entries.
+        assert (ours.double() - theirs).norm() <= 2e-2 * theirs.norm()
+    for name, buffer in exact.named_buffers():
+        torch.testing.assert_close(single.get_buffer(name).to(buffer.dtype), buffer, rtol=1e-4, atol=1e-5)
+
+
+def test_threads_do_not_change_a_bit() -> None:
+    """Channels are shared between threads, sums are not."""
+    kernels = load_kernels()
+    if kernels is None:
+        pytest.skip("no compiler on this machine")
+    tail = make_tail().float()
+    norm, conv = tail._blocks["12"]._bn0, tail._blocks["12"]._depthwise_conv
+    x = random_tensor(1152, 16, 9).float()
+    before = torch.get_num_threads()
+    try:
+        outputs = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            leaf = x.clone().requires_grad_()
+            y = separable(leaf, norm, conv, tail._blocks["12"]._bn1, 4, 4)
+            y.backward(y.detach())
+            outputs.append(torch.cat([y.detach().flatten(), leaf.grad.flatten()]))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(outputs[0], outputs[1])
+    assert torch.equal(outputs[0], outputs[2])

@@ -1,0 +1,134 @@
+"""Compile and load ``kernels.c``, once for each machine; without a C compiler nothing is lost but speed.
+
+The library is built into the cache directory under a name that holds the source, the compiler and the processor,
+tried out in a child process (an instruction that the processor advertises and does not have would end it), and only
+then loaded. Any failure on the way means None, and callers use torch's operators instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from platformdirs import user_cache_path
+from torch import Tensor
+
+SOURCE = Path(__file__).with_name("kernels.c")
+# Sums may be reordered for vectorisation; infinities and NaN must still pass through, so no -ffast-math.
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-std=c11",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fassociative-math",
+    "-freciprocal-math",
+    "-fPIC",
+    "-shared",
+)
+SWITCH = "GCDBENCH_NATIVE"
+"""Set this environment variable to 0 to do without compiled kernels."""
+
+TRIAL = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+sys.exit(library.try_kernels())
+"""
+
+
+class Geometry(ctypes.Structure):
+    """Sizes of a filter; the C structure of the same name."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_long)
+        for name in ("batch", "height", "width", "out_height", "out_width", "kernel", "stride", "top", "left")
+    )
+
+
+@lru_cache(maxsize=1)
+def load_kernels() -> ctypes.CDLL | None:
+    """The compiled kernels, or None where they cannot be had."""
+    if os.environ.get(SWITCH) == "0":
+        return None
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    try:
+        path = _library_path(compiler)
+        if not path.is_file():
+            _build(compiler, path)
+        return ctypes.CDLL(str(path))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def describe_kernels() -> str:
+    """``"native"`` or ``"torch"``: which kernels train the separable stages in this process."""
+    return "torch" if load_kernels() is None else "native"
+
+
+def _library_path(compiler: str) -> Path:
+    root = Path(os.environ.get("GCDBENCH_CACHE") or user_cache_path("gcdbench"))
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=60).stdout
+    parts = (SOURCE.read_bytes(), version, " ".join(FLAGS).encode(), _processor().encode())
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    return root / "kernels" / f"{key}.so"
+
+
+def _processor() -> str:
+    """Name and features of the processor, since the library is made for exactly this one."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+
+
+def _build(compiler: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        draft = Path(scratch) / path.name
+        command = [compiler, *FLAGS, "-o", str(draft), str(SOURCE), "-lm"]
+        subprocess.run(command, capture_output=True, check=True, timeout=120)
+        subprocess.run([sys.executable, "-I", "-c", TRIAL, str(draft)], capture_output=True, check=True, timeout=60)
+        os.replace(draft, path)
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def over_channels(function: Callable[..., int], channels: int, *arguments: object) -> None:
+    """Call ``function(first, last, *arguments)`` so that all channels are worked on, with torch's number of threads."""
+    threads = min(torch.get_num_threads(), channels)
+    if threads <= 1:
+        failed = function(0, channels, *arguments)
+    else:
+        bounds = [channels * i // threads for i in range(threads + 1)]
+        calls = [
+            _pool(threads).submit(function, first, last, *arguments)
+            for first, last in zip(bounds, bounds[1:], strict=False)
+        ]
+        failed = max(call.result() for call in calls)
+    if failed:
+        raise MemoryError("a compiled kernel could not allocate its working memory")
+
+
+def pointer(tensor: Tensor) -> ctypes.c_void_p:
+    """Address of a contiguous float32 CPU tensor."""
+    if not (tensor.is_contiguous() and tensor.dtype == torch.float32 and tensor.device.type == "cpu"):
+        raise ValueError("kernels take contiguous float32 tensors on the CPU")
+    return ctypes.c_void_p(tensor.data_ptr())
