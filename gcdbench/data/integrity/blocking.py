@@ -1,4 +1,4 @@
-"""The two faults that make a score meaningless, found from hashes alone, so that every run can afford the check."""
+"""The faults that make a score meaningless, found from names and hashes alone, so that every run can afford it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gcdbench.data.integrity.counts import count_findings
+from gcdbench.data.sources.walk import FileReader
 from gcdbench.data.store import ImageStore
 from gcdbench.data.types import DatasetSource, IntArray
 
@@ -14,14 +16,14 @@ _SHOWN = 3
 
 
 def blocking_issues(source: DatasetSource, store: ImageStore, roles: NDArray[np.str_]) -> list[str]:
-    """Sentences about faults that must stop a run: one image in two classes, one group in two roles.
+    """Sentences about faults that must stop a run: one image in two classes, one group in two roles, a partial copy.
 
     roles: (N,) "labelled", "unlabelled" or "test" of each row of the store; "" for rows that are not used.
     """
     used = np.asarray(roles) != ""
     labels = source.labels[store.order]
     keys = source.keys
-    issues = []
+    issues = [] if not isinstance(source.raw, FileReader) else _wrong_counts(source)
     _, content = np.unique(np.asarray(store.sha256), return_inverse=True)
     for rows in mixed(content[used], labels[used]):
         members = store.order[np.flatnonzero(used)[rows]]
@@ -35,6 +37,11 @@ def blocking_issues(source: DatasetSource, store: ImageStore, roles: NDArray[np.
             parts = ", ".join(sorted(set(roles[members].tolist())))
             issues.append(f"group {names[members[0]]} is in several roles: {parts}")
     return issues
+
+
+def _wrong_counts(source: DatasetSource) -> list[str]:
+    """A copy with other counts than the card's is partial, or another dataset."""
+    return [finding.message for finding in count_findings(source) if finding.level == "error"]
 
 
 def mixed(group: IntArray, value: IntArray) -> list[IntArray]:
