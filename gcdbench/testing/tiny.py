@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
 from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
 from gcdbench.training.config import TrainingConfig
+from gcdbench.training.parametric import ParametricMethod
+
+T = TypeVar("T", bound=ParametricMethod)
 
 IMAGE_SIZE = 14
 STORE_SIZE = 16
@@ -42,6 +45,11 @@ class TinyBackbone(Backbone):
                 nn.init.kaiming_normal_(layer.weight, generator=generator)
                 nn.init.zeros_(layer.bias)
         self.prefix.requires_grad_(False)
+
+
+def shrink(method: type[T]) -> type[T]:
+    """The same method with a narrow projector, which otherwise is most of the work on a tiny task."""
+    return type(method.__name__, (method,), {"projector_hidden": 24, "projector_out": 8})
 
 
 def tiny_task(
