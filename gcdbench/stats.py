@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats as distributions
+from scipy.special import stdtrit  # scipy.stats would take longer to import than a table to build
 
 FloatArray = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2:
         return None
-    reach = float(distributions.t.ppf((1 + level) / 2, array.size - 1)) * array.std(ddof=1) / math.sqrt(array.size)
+    reach = float(stdtrit(array.size - 1, (1 + level) / 2)) * array.std(ddof=1) / math.sqrt(array.size)
     return Interval(low=float(array.mean() - reach), high=float(array.mean() + reach), level=level, kind="t")
 
 
@@ -179,5 +179,8 @@ def mean_rank(scores: Mapping[str, Mapping[Hashable, float]], *, higher_is_bette
         return {}
     keys = sorted(shared, key=repr)
     table = np.array([[runs[key] for key in keys] for runs in scores.values()])
-    ranks = distributions.rankdata(-table if higher_is_better else table, axis=0)
+    ordered = -table if higher_is_better else table
+    below = (ordered[None] < ordered[:, None]).sum(axis=1)
+    equal = (ordered[None] == ordered[:, None]).sum(axis=1)
+    ranks = below + (equal + 1) / 2  # tied methods share the mean of their places
     return dict(zip(scores, (float(r) for r in ranks.mean(axis=1)), strict=True))

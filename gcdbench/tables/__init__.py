@@ -1,1 +1,1 @@
-
+"""Tables: from run records to terminal, Markdown, LaTeX, CSV, JSON and HTML."""

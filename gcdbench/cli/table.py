@@ -1,0 +1,153 @@
+"""``gcdbench table``: results as a table, in any format."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gcdbench.cli.options import json_option, runs_option
+
+if TYPE_CHECKING:
+    from gcdbench.suites.model import Suite
+    from gcdbench.tables.model import ResultTable
+    from gcdbench.tables.records import CellRecord
+
+
+@click.command("table")
+@click.argument("suite_name", required=False, metavar="[SUITE]")
+@click.option("--preset", help="Preset of the runs (default: the suite's first preset that has runs).")
+@click.option("--protocol", help="Protocol of the runs (default: the suite's).")
+@click.option("--seeds", help="Seeds to expect, for example 0-4 or 0,1,2 (default: the suite's).")
+@click.option("--scores", help="Scores to show, separated by commas, for example all,old,new,nmi.")
+@click.option("--test", "inductive", is_flag=True, help="Scores on the untouched test part instead of D_u.")
+@click.option("--format", "format_name", help="text, markdown, latex, csv, json or html (default: by --output).")
+@click.option("--layout", type=click.Choice(["long", "wide"]), default="long", show_default=True)
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@click.option("--explain", nargs=2, metavar="METHOD DATASET", help="Name the runs behind a cell.")
+@click.option("--check", type=click.Path(path_type=Path), help="Fail when FILE is not what the runs give now.")
+@runs_option
+@json_option
+def command(
+    suite_name: str | None,
+    preset: str | None,
+    protocol: str | None,
+    seeds: str | None,
+    scores: str | None,
+    inductive: bool,
+    format_name: str | None,
+    layout: str,
+    output: Path | None,
+    explain: tuple[str, str] | None,
+    check: Path | None,
+    runs: Path,
+    as_json: bool,
+) -> None:
+    """Print a suite's table, or, without SUITE, all runs so far.
+
+    SUITE is the name of a built-in suite or a TOML file. Cells: mean ± sd over n seeds, 95 % interval, and the
+    published value with the difference where there is one.
+    """
+    from gcdbench.errors import ConfigError
+    from gcdbench.store.index import load_runs
+    from gcdbench.suites.read import load_suite
+    from gcdbench.suites.seeds import parse_seeds
+    from gcdbench.tables.records import cell_records
+    from gcdbench.tables.render import SUFFIXES, render
+
+    evaluation = "inductive" if inductive else "transductive"
+    suite = load_suite(suite_name) if suite_name else None
+    chosen = tuple(filter(None, scores.split(","))) if scores else None
+    records = cell_records(load_runs(runs), evaluation)
+    if suite is None:
+        from gcdbench.tables.plain import plain_table
+
+        if explain:
+            raise ConfigError("--explain needs a suite.", hint="'gcdbench status' lists all runs.")
+        if not records:
+            click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
+            return
+        wanted = [r for r in records if preset in (None, r.preset) and protocol in (None, r.protocol)]
+        table = plain_table(wanted, chosen or ("all", "old", "new"))
+    else:
+        from gcdbench.plugins.manager import get_manager
+        from gcdbench.tables.bootstrap import RunBootstrap
+        from gcdbench.tables.suite_table import suite_table
+
+        table = suite_table(
+            suite,
+            records,
+            get_manager(),
+            preset=preset,
+            seeds=parse_seeds(seeds) if seeds else None,
+            protocol=protocol,
+            scores=chosen,
+            evaluation=evaluation,
+            bootstrap=RunBootstrap(evaluation),
+        )
+        if explain:
+            _explain(table, suite, explain, records)
+            return
+    suffix = (check or output or Path("x.txt")).suffix
+    name = format_name or ("json" if as_json else SUFFIXES.get(suffix, "text"))
+    text = render(table, name, "wide" if layout == "wide" else "long")
+    if check is not None:
+        _check(text, check)
+    elif output is not None:
+        from gcdbench.store.atomic import write_text
+
+        write_text(output, text)
+        click.echo(f"Wrote {output}")
+    elif name == "text" and sys.stdout.isatty():
+        from gcdbench.tables.grid import lay_out
+        from gcdbench.tables.terminal import show
+
+        show(lay_out(table, "wide" if layout == "wide" else "long"))
+    else:
+        click.echo(text, nl=False)
+
+
+def _check(text: str, file: Path) -> None:
+    import difflib
+
+    from gcdbench.errors import ConfigError
+
+    try:
+        before = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"'{file}' cannot be read: {error.strerror or error}.") from error
+    if before == text:
+        click.echo(f"{file} follows from the runs.")
+        return
+    difference = difflib.unified_diff(before.splitlines(), text.splitlines(), str(file), "from the runs", lineterm="")
+    for line in list(difference)[:40]:
+        click.echo(line)
+    click.echo(f"{file} does not follow from the runs; write it again with --output {file}.", err=True)
+    raise SystemExit(1)
+
+
+def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: list[CellRecord]) -> None:
+    from gcdbench.tables.suite_table import find_cell
+
+    row, column = find_cell(table, *cell, suite)
+    by_id = {record.run_id: record for record in records}
+    entry = table.entry(row, column, table.scores[0])
+    click.echo(f"{row} on {column}: {entry.n} finished run(s)")
+    for run_id in entry.runs:
+        record = by_id[run_id]
+        scores = "  ".join(f"{key} {record.scores[key]:.2f}" for key in table.scores if key in record.scores)
+        took = "" if record.seconds is None else f"  {record.seconds:.0f} s"
+        click.echo(f"  seed {record.seed}  {scores}{took}  {record.path}")
+    for score in table.scores:
+        found = table.entry(row, column, score)
+        if found.mean is not None:
+            spread = "" if found.sd is None else f" ± {found.sd:.2f}"
+            reported = "" if found.reported is None else f", reported {found.reported} ({found.difference:+.2f})"
+            bold = ", bold" if found.bold else ""
+            click.echo(f"  {score}: {found.mean:.2f}{spread} (n = {found.n}){reported}{bold}")
+    if entry.missing:
+        click.echo(f"  no finished run for seed(s) {', '.join(map(str, entry.missing))}")
+    if entry.failed:
+        click.echo(f"  {entry.failed} failed run(s)")

@@ -1,0 +1,95 @@
+"""Which stored run is the one a request means, without touching the dataset.
+
+A run's id needs the split's hash. Everything else that names it is known from the request alone, so requests and
+runs are compared by that part of the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gcdbench.errors import GCDBenchError
+from gcdbench.identity import digest
+from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.tables.records import CellRecord
+
+FROM_DATA = ("manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
+"""Parts of an identity that only the data and the weights can tell."""
+
+
+def fingerprint(identity: Mapping[str, Any], options: Mapping[str, str]) -> str:
+    """Digest of what a request fixes."""
+    fixed = {key: value for key, value in identity.items() if key not in FROM_DATA}
+    return digest({"identity": fixed, "dataset_options": dict(options)})
+
+
+def plan_fingerprint(plan: RunPlan) -> str:
+    """The fingerprint that a run of this plan will have."""
+    identity = identity_of(
+        plan,
+        manifest_sha256="",
+        store_key="",
+        dataset_id=plan.dataset_name,
+        weights_sha256="",
+        world_size=1,
+        accepted_issues=(),
+    )
+    return fingerprint(identity, plan.dataset_options)
+
+
+class RunFinder:
+    """Finds the runs of requests among records; look-ups are by fingerprint, so that many cost little."""
+
+    def __init__(self, records: Iterable[CellRecord], manager: PluginManager) -> None:
+        self._manager = manager
+        self._by_fingerprint: dict[str, list[CellRecord]] = {}
+        self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
+        self._weights: dict[tuple[str, str | None], str | None] = {}
+        for record in records:
+            self._by_fingerprint.setdefault(fingerprint(record.identity, record.dataset_options), []).append(record)
+            self._by_name.setdefault(_name_of_record(record), []).append(record)
+
+    def find(self, request: RunRequest) -> list[CellRecord]:
+        """Every run, whatever its state, that the request means."""
+        try:
+            plan = make_plan(request, self._manager)
+        except GCDBenchError:
+            # The method's plugin is not installed here: imported runs are found by what their record says.
+            return [] if request.overrides else self._by_name.get(_name_of_request(request), [])
+        return self.find_plan(plan)
+
+    def find_plan(self, plan: RunPlan) -> list[CellRecord]:
+        """The same for a resolved request."""
+        found = self._by_fingerprint.get(plan_fingerprint(plan), [])
+        weights = self._weights_of(plan)
+        return [r for r in found if weights is None or r.identity.get("weights_sha256") == weights]
+
+    def _weights_of(self, plan: RunPlan) -> str | None:
+        """Hash of the weights a run would start from; None where it cannot be told cheaply."""
+        if not plan.method.needs_backbone:
+            return None
+        key = (plan.settings.backbone, plan.settings.weights)
+        if key not in self._weights:
+            spec = self._manager.get("backbones", plan.settings.backbone)
+            try:
+                self._weights[key] = spec.weights_sha256(plan.settings.weights) if spec.identify else None
+            except GCDBenchError:  # not on this machine: any stored run with this backbone will do
+                self._weights[key] = None
+        return self._weights[key]
+
+
+def _name_of_record(record: CellRecord) -> tuple[object, ...]:
+    return (record.method, record.variant, record.dataset, record.preset, record.k_policy, record.seed)
+
+
+def _name_of_request(request: RunRequest) -> tuple[object, ...]:
+    return (
+        request.method,
+        request.variant or "",
+        request.dataset,
+        request.preset or "",
+        request.k_policy,
+        request.seed,
+    )

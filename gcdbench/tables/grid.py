@@ -1,0 +1,158 @@
+"""A table laid out as header and body cells, from which every text format is written.
+
+``long``: one section a column (dataset), one line a row, with interval, reported value and difference beside each
+score. ``wide``: the shape of a printed paper, columns × scores, with the reported numbers on a second line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gcdbench.tables.model import Entry, ResultTable, RowHead, score_title
+
+Layout = Literal["long", "wide"]
+NOT_RUN = "—"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridCell:
+    """A body cell: ``value`` is what it is sorted by."""
+
+    text: str
+    value: float | None = None
+    bold: bool = False
+    faint: bool = False
+    is_label: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridRow:
+    """A line of the body; a ``section`` row is a heading over all columns."""
+
+    cells: tuple[GridCell, ...] = ()
+    section: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """header: lines of (text, span); label_columns: how many columns on the left hold text."""
+
+    title: str
+    caption: str
+    header: tuple[tuple[tuple[str, int], ...], ...]
+    rows: tuple[GridRow, ...]
+    label_columns: int
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return sum(span for _, span in self.header[-1])
+
+
+def lay_out(table: ResultTable, layout: Layout = "long") -> Grid:
+    """The grid of a table."""
+    return _long(table) if layout == "long" else _wide(table)
+
+
+def number(value: float | None, decimals: int = 1) -> str:
+    """A number for a cell, a dash for none."""
+    return NOT_RUN if value is None else f"{value:.{decimals}f}"
+
+
+def mean_text(entry: Entry) -> str:
+    """``72.8 ± 0.4`` with the mark of an incomplete cell."""
+    if entry.mean is None:
+        return NOT_RUN
+    spread = "" if entry.sd is None else f" ± {entry.sd:.1f}"
+    return f"{entry.mean:.1f}{spread}{'†' if entry.missing else ''}"
+
+
+def interval_text(entry: Entry) -> str:
+    """``[71.9, 73.7]``, marked when it is over images and not over seeds."""
+    if entry.low is None or entry.high is None:
+        return NOT_RUN
+    return f"[{entry.low:.1f}, {entry.high:.1f}]{'‡' if entry.interval_kind == 'bootstrap' else ''}"
+
+
+def difference_text(entry: Entry) -> str:
+    """Measured minus reported, always with a sign."""
+    return NOT_RUN if entry.difference is None else f"{entry.difference:+.1f}"
+
+
+def _labels(row: RowHead) -> list[GridCell]:
+    return [GridCell(text=label, is_label=True) for label in row.labels]
+
+
+def _long(table: ResultTable) -> Grid:
+    reported = table.has_reported
+    per_score = 4 if reported else 2
+    upper: list[tuple[str, int]] = [("", len(table.label_titles) + 1)]
+    lower: list[tuple[str, int]] = [(title, 1) for title in (*table.label_titles, "n")]
+    for score in table.scores:
+        upper.append((score_title(score), per_score))
+        lower += [(text, 1) for text in ("mean ± sd", "95 % interval", "reported", "Δ")[:per_score]]
+    rows: list[GridRow] = []
+    for column in table.columns:
+        if column.title:
+            rows.append(GridRow(section=column.title))
+        for row in table.rows:
+            first = table.entry(row.key, column.key, table.scores[0])
+            cells = [*_labels(row), GridCell(text=str(first.n) if first.n else NOT_RUN, value=float(first.n))]
+            for score in table.scores:
+                entry = table.entry(row.key, column.key, score)
+                cells.append(GridCell(text=mean_text(entry), value=entry.mean, bold=entry.bold))
+                cells.append(GridCell(text=interval_text(entry), value=entry.low, faint=True))
+                if reported:
+                    value = entry.reported.value if entry.reported else None
+                    cells.append(GridCell(text=str(entry.reported or NOT_RUN), value=value, faint=True))
+                    cells.append(GridCell(text=difference_text(entry), value=entry.difference))
+            rows.append(GridRow(cells=tuple(cells)))
+    return Grid(
+        title=table.title,
+        caption=table.caption,
+        header=(tuple(upper), tuple(lower)),
+        rows=tuple(rows),
+        label_columns=len(table.label_titles),
+        notes=table.notes,
+    )
+
+
+def _wide(table: ResultTable) -> Grid:
+    labels = len(table.label_titles)
+    upper = (("", labels), *((column.title, len(table.scores)) for column in table.columns))
+    lower = (
+        *((title, 1) for title in table.label_titles),
+        *((score_title(score), 1) for _ in table.columns for score in table.scores),
+    )
+    rows: list[GridRow] = []
+    for row in table.rows:
+        entries = [table.entry(row.key, column.key, score) for column in table.columns for score in table.scores]
+        cells = [
+            GridCell(text=mean_text(entry) + (f" ({entry.n})" if entry.n else ""), value=entry.mean, bold=entry.bold)
+            for entry in entries
+        ]
+        rows.append(GridRow(cells=(*_labels(row), *cells)))
+        if any(entry.reported for entry in entries):
+            printed = [
+                GridCell(
+                    text=(
+                        (f"{entry.reported}" + (f" ({difference_text(entry)})" if entry.n else ""))
+                        if entry.reported
+                        else NOT_RUN
+                    ),
+                    faint=True,
+                )
+                for entry in entries
+            ]
+            blank = [GridCell(text="", is_label=True) for _ in range(labels - 1)]
+            rows.append(GridRow(cells=(*blank, GridCell(text="reported (Δ)", is_label=True, faint=True), *printed)))
+    return Grid(
+        title=table.title,
+        caption=table.caption,
+        header=(upper, lower),
+        rows=tuple(rows),
+        label_columns=labels,
+        notes=table.notes,
+    )

@@ -1,0 +1,114 @@
+"""What a table says, before any format: rows, columns, scores, and one entry for each combination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gcdbench.reported import Rounded
+
+SCORE_TITLES = {
+    "all": "All",
+    "old": "Old",
+    "new": "New",
+    "true_old_confusion": "true-old confusion",
+    "false_new": "false-new",
+    "false_old": "false-old",
+    "true_new_confusion": "true-new confusion",
+    "nmi": "NMI",
+    "ari": "ARI",
+    "k_error": "K error",
+    "chance_all": "chance",
+    "parameters_m": "parameters (M)",
+    "gflops": "GFLOPs",
+    "latency_ms": "latency (ms)",
+    "mib": "memory (MiB)",
+    "seconds": "run time (s)",
+}
+LOWER_IS_BETTER = frozenset(
+    {
+        "true_old_confusion",
+        "false_new",
+        "false_old",
+        "true_new_confusion",
+        "parameters_m",
+        "gflops",
+        "latency_ms",
+        "mib",
+        "seconds",
+    }
+)
+NO_BEST = frozenset({"k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new"})
+
+
+def score_title(key: str) -> str:
+    """How a score is called in a header."""
+    return SCORE_TITLES.get(key, key.replace("_", " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowHead:
+    """One line of a table: its key, its label columns, and the block of rows it competes with for bold."""
+
+    key: str
+    labels: tuple[str, ...]
+    block: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnHead:
+    """One group of columns, for example a dataset; ``note`` is a mark that the notes explain."""
+
+    key: str
+    title: str
+    stand_in_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One score of one row in one column. ``n`` = 0 means: not run.
+
+    missing: planned seeds that have no finished run; interval_kind: ``"t"`` over runs, ``"bootstrap"`` over images.
+    """
+
+    n: int = 0
+    mean: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval_kind: str = ""
+    bold: bool = False
+    missing: tuple[int, ...] = ()
+    failed: int = 0
+    reported: Rounded | None = None
+    runs: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus reported."""
+        return None if self.mean is None or self.reported is None else self.mean - self.reported.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultTable:
+    """A complete table; entries are keyed by (row key, column key, score)."""
+
+    name: str
+    title: str
+    caption: str
+    label_titles: tuple[str, ...]
+    rows: tuple[RowHead, ...]
+    columns: tuple[ColumnHead, ...]
+    scores: tuple[str, ...]
+    entries: Mapping[tuple[str, str, str], Entry]
+    notes: tuple[str, ...] = ()
+    ranks: Mapping[str, float] = field(default_factory=dict)
+
+    def entry(self, row: str, column: str, score: str) -> Entry:
+        """One entry, an empty one where nothing is known."""
+        return self.entries.get((row, column, score), Entry())
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether any published number stands beside the measured ones."""
+        return any(entry.reported is not None for entry in self.entries.values())

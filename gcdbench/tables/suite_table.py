@@ -1,0 +1,202 @@
+"""The table of a suite: its rows and columns filled from the store, the published numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gcdbench.errors import ConfigError
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.presets import PRESETS
+from gcdbench.protocol import default_protocol
+from gcdbench.reported import ReportedRow, Rounded, read_reported
+from gcdbench.store.rundir import DONE
+from gcdbench.suites.matching import RunFinder
+from gcdbench.suites.model import PHANTOM, Suite, SuiteColumn, SuitePreset, SuiteRow, request_for, stand_in_column
+from gcdbench.suites.read import benchmarks_folder
+from gcdbench.tables.build import Bootstrap, Runs, build_table, overall_sentence
+from gcdbench.tables.model import ColumnHead, ResultTable, RowHead
+from gcdbench.tables.records import CellRecord
+
+SET_NAMES = {"transductive": "D_u", "inductive": "the test part"}
+
+
+def choose_preset(suite: Suite, records: Sequence[CellRecord]) -> str:
+    """The first preset of the suite (in its own order) that any finished run was made with."""
+    used = {record.preset for record in records if record.status == DONE}
+    methods = {row.method for row in suite.rows}
+    seen = {r.preset for r in records if r.status == DONE and r.method in methods} or used
+    for name in suite.presets:
+        if name in seen:
+            return name
+    return next(iter(suite.presets))
+
+
+def runs_of_suite(
+    suite: Suite,
+    preset: SuitePreset,
+    records: Sequence[CellRecord],
+    manager: PluginManager,
+    *,
+    seeds: Sequence[int],
+    protocol: str | None = None,
+) -> tuple[dict[tuple[str, str], list[CellRecord]], list[ColumnHead]]:
+    """The runs of every cell, and the columns after stand-ins: datasets shown by the phantom become one column."""
+    finder = RunFinder(records, manager)
+    runs: dict[tuple[str, str], list[CellRecord]] = {}
+    heads: list[ColumnHead] = []
+    replaced: list[str] = []
+    for column in suite.columns:
+        cells = _cells(suite, column, preset, finder, seeds, protocol) if preset.stand_in != "always" else {}
+        if preset.stand_in == "never" or any(cells.values()):
+            heads.append(ColumnHead(key=column.dataset, title=column.title))
+            runs |= {(row, column.dataset): found for row, found in cells.items()}
+        else:
+            replaced.append(column.title)
+    if replaced:
+        cells = _cells(suite, stand_in_column(suite.columns[0]), preset, finder, seeds, None)
+        title = f"Phantom in place of {', '.join(replaced)}"
+        heads.append(ColumnHead(key=PHANTOM, title=title, stand_in_for=tuple(replaced)))
+        runs |= {(row, PHANTOM): found for row, found in cells.items()}
+    return runs, heads
+
+
+def _cells(
+    suite: Suite,
+    column: SuiteColumn,
+    preset: SuitePreset,
+    finder: RunFinder,
+    seeds: Sequence[int],
+    protocol: str | None,
+) -> dict[str, list[CellRecord]]:
+    return {
+        row.key: [
+            record
+            for seed in seeds
+            for record in finder.find(request_for(suite, row, column, preset, seed, protocol=protocol))
+        ]
+        for row in suite.rows
+    }
+
+
+def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
+    """Published numbers of each cell, by the suite's own naming of rows; never beside a stand-in."""
+    printed: list[ReportedRow] = []
+    for name in suite.reported:
+        printed += read_reported(benchmarks_folder() / "reported" / name)
+    found: dict[tuple[str, str], dict[str, Rounded]] = {}
+    for row in suite.rows:
+        for head in heads:
+            if not row.reported_method or head.stand_in_for:
+                continue
+            scores = found.setdefault((row.key, head.key), {})
+            for line in printed:
+                if _same_line(line, row, head.key, suite.reported_table):
+                    scores |= line.scores
+    return found
+
+
+def _same_line(line: ReportedRow, row: SuiteRow, dataset: str, table: str) -> bool:
+    in_table = not line.table or not table or line.table == table
+    return in_table and (line.method, line.variant, line.dataset) == (
+        row.reported_method,
+        row.reported_variant,
+        dataset,
+    )
+
+
+def suite_table(
+    suite: Suite,
+    records: Sequence[CellRecord],
+    manager: PluginManager,
+    *,
+    preset: str | None = None,
+    seeds: Sequence[int] | None = None,
+    protocol: str | None = None,
+    scores: Sequence[str] | None = None,
+    evaluation: str = "transductive",
+    bootstrap: Bootstrap | None = None,
+) -> ResultTable:
+    """The suite's table from the runs in the store."""
+    chosen = suite.preset(preset or choose_preset(suite, records))
+    wanted = tuple(seeds or chosen.seeds)
+    runs, heads = runs_of_suite(suite, chosen, records, manager, seeds=wanted, protocol=protocol)
+    rows = [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows]
+    # Published numbers are of D_u under v2, so they stand beside nothing else.
+    reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
+    table = build_table(
+        name=suite.name,
+        title=suite.title,
+        caption=_caption(suite, chosen, heads, runs, wanted, protocol, evaluation),
+        label_titles=(suite.row_title,),
+        rows=rows,
+        columns=heads,
+        scores=scores or suite.scores,
+        runs=runs,
+        seeds=wanted,
+        reported=reported,
+        bootstrap=bootstrap,
+        notes=[*suite.notes, *_run_notes(heads, runs)],
+    )
+    summary = overall_sentence(table)
+    if summary:
+        table = ResultTable(**{**table.__dict__, "notes": (*table.notes, summary + ".")})
+    return table
+
+
+def _caption(
+    suite: Suite,
+    preset: SuitePreset,
+    heads: Sequence[ColumnHead],
+    runs: Runs,
+    seeds: Sequence[int],
+    protocol: str | None,
+    evaluation: str,
+) -> str:
+    used = sorted({record.protocol for found in runs.values() for record in found if record.protocol})
+    if not used:
+        used = sorted({protocol or c.protocol or suite.protocol or default_protocol(c.dataset) for c in suite.columns})
+    backbones = sorted({f"{r.backbone} at {r.image_size} px" for found in runs.values() for r in found if r.backbone})
+    summary = PRESETS[preset.name].summary if preset.name in PRESETS else ""
+    parts = [
+        f"Percent of {SET_NAMES.get(evaluation, evaluation)}, one Hungarian map over all of it (v2)",
+        f"protocol {', '.join(used)}",
+        f"K {suite.k_policy}",
+        f"preset {preset.name}" + (f" ({summary})" if summary else ""),
+    ]
+    if backbones:
+        parts.append("; ".join(backbones))
+    parts.append(f"mean ± sd (ddof 1) over {len(seeds)} planned seed{'s' if len(seeds) != 1 else ''}")
+    if any(head.stand_in_for for head in heads):
+        parts.append("the phantom stands in for data that was not there")
+    return "; ".join(parts) + "."
+
+
+def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
+    notes = [
+        f"The phantom (images made by code) stands in for {', '.join(head.stand_in_for)}: "
+        "these numbers say that everything runs, and nothing about those datasets."
+        for head in heads
+        if head.stand_in_for
+    ]
+    used = [record for found in runs.values() for record in found if record.status == DONE]
+    rebuilt = sorted({record.method for record in used if record.reconstruction})
+    if rebuilt:
+        notes.append(f"Reconstructions without reference code: {', '.join(rebuilt)}.")
+    accepted = {record.dataset for record in used if record.identity.get("accepted_data_issues")}
+    if accepted:
+        notes.append(f"Runs on {', '.join(sorted(accepted))} accepted known data issues.")
+    return notes
+
+
+def find_cell(table: ResultTable, method: str, dataset: str, suite: Suite) -> tuple[str, str]:
+    """Row and column key of a cell named by people: method key, title or method, and dataset or its title."""
+    rows = {row.key: (row.key, row.title, row.method, row.reported_method) for row in suite.rows}
+    row = next((key for key, names in rows.items() if method in names), None)
+    columns = {head.key: (head.key, head.title, *head.stand_in_for) for head in table.columns}
+    titles: Mapping[str, str] = {column.dataset: column.title for column in suite.columns}
+    column = next((key for key, names in columns.items() if dataset in names or titles.get(dataset) in names), None)
+    if row is None:
+        raise ConfigError(f"Suite '{suite.name}' has no row '{method}'.", hint=f"Rows: {', '.join(rows)}.")
+    if column is None:
+        raise ConfigError(f"Suite '{suite.name}' has no column '{dataset}'.", hint=f"Columns: {', '.join(columns)}.")
+    return row, column
