@@ -262,6 +262,7 @@ def _record(plan: RunPlan, prepared: Prepared, identity: dict[str, Any], world_s
         "method": plan.method.name,
         "variant": plan.variant,
         "dataset": prepared.source.card.name,
+        "dataset_options": dict(plan.dataset_options),
         "preset": plan.preset,
         "protocol": plan.protocol.name,
         "seed": plan.seed,
