@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gcdbench.data.cachefile import format_bytes
 from gcdbench.data.workers import Progress
 from gcdbench.errors import DiskSpaceError
 
@@ -76,15 +77,6 @@ def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterat
         lock.release()
 
 
-def human_size(count: float) -> str:
-    """A number of bytes for people: ``1.2 GB``."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
-
-
 def require_space(folder: Path, needed: int, what: str) -> None:
     """Refuse to begin where the disk has no room for ``needed`` bytes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,6 +88,6 @@ def require_space(folder: Path, needed: int, what: str) -> None:
 def no_space(folder: Path, needed: int, free: int, what: str) -> DiskSpaceError:
     """The error for a disk without room."""
     return DiskSpaceError(
-        f"{what} needs {human_size(needed)} in {folder}, where {human_size(free)} are free.",
+        f"{what} needs {format_bytes(needed)} in {folder}, where {format_bytes(free)} are free.",
         hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to another disk, or choose a smaller image size.",
     )

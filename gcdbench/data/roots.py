@@ -11,6 +11,10 @@ import platformdirs
 from gcdbench.errors import DataError
 
 
+class MissingDatasetError(DataError):
+    """A dataset that is not on this machine."""
+
+
 def cache_dir() -> Path:
     """Folder for image stores and view banks: ``GCDBENCH_CACHE``, else the user's cache directory."""
     chosen = os.environ.get("GCDBENCH_CACHE")
@@ -65,11 +69,13 @@ def resolve_argument(argument: str | None, roots: Iterable[Path], kind: str) -> 
     raise DataError(f"There is no '{argument}' for '{kind}:'; looked in {looked}.")
 
 
-def missing_dataset(name: str, title: str, places: Iterable[str], roots: Iterable[Path], how: str) -> DataError:
+def missing_dataset(
+    name: str, title: str, places: Iterable[str], roots: Iterable[Path], how: str
+) -> MissingDatasetError:
     """The one sentence a user gets when a dataset is not on this machine."""
     wanted = " or ".join(f"'{place}'" for place in places)
     looked = ", ".join(str(root) for root in roots)
-    return DataError(
+    return MissingDatasetError(
         f"Dataset '{name}' ({title}) is not on this machine: no {wanted} in {looked}; {how}",
         hint=f"Set GCDBENCH_DATA or --data-root to the folder that contains {wanted}.",
     )

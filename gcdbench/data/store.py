@@ -147,7 +147,8 @@ def _build(
             if failures:
                 raise refuse_unreadable(source, failures)
             np.save(temporary / "sha256.npy", rows)
-            meta = {"kind": "images", "format": FORMAT, "rule": RULE, "dataset": source.card.name}
+            title = f"images of {source.card.name}, {side} x {side} pixels"
+            meta: dict[str, object] = {"format": FORMAT, "rule": RULE, "title": title}
             meta |= {"count": len(rows), "side": side, "bytes": needed}
             (temporary / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:

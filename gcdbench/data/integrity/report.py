@@ -52,7 +52,7 @@ class Report:
         lines += [f"  {name}: {_plain(value)}" for name, value in self.facts.items()]
         for finding in self.sorted():
             lines.append(f"{finding.level.upper():8}{finding.message}")
-            lines += [f"          {'  =  '.join(group)}" for group in finding.groups[:shown]]
+            lines += [f"          {'  |  '.join(group)}" for group in finding.groups[:shown]]
             if len(finding.groups) > shown:
                 lines.append(f"          ... and {len(finding.groups) - shown} more (all of them with --json)")
         lines.append(

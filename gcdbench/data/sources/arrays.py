@@ -178,5 +178,5 @@ def _unpack(path: Path, member: str, folder: Path) -> None:
             with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
                 while block := packed.read(2**20):
                     out.write(block)
-            meta = {"kind": "arrays", "dataset": path.name, "bytes": size}
+            meta = {"title": f"{member} of {path.name}, unpacked", "bytes": size}
             (temporary / "meta.json").write_text(json.dumps(meta, sort_keys=True) + "\n", encoding="utf-8")

@@ -125,7 +125,12 @@ def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None)
         card=card if card.classes else replace(card, classes=classes),
         keys=keys,
         labels=np.array([index[folder_of(files[position])] for position in kept], dtype=np.int64),
-        raw=FileReader(root=str(root), names=tuple(names[position] for position in kept), ignored=(*ignored, *strays)),
+        raw=FileReader(
+            root=str(root),
+            names=tuple(names[position] for position in kept),
+            ignored=(*ignored, *strays),
+            size=sum(files[position].size for position in kept),
+        ),
         partition=chosen,
         location=str(root) if test_root is None else f"{root} and {test_root}",
         fingerprint=fingerprint(root, files, f"test in {test_root}"),

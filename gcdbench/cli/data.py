@@ -1,0 +1,181 @@
+"""``gcdbench data``: find, fetch, verify, prepare, audit and split datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.data_cache import cache
+from gcdbench.cli.data_common import common_options, open_named, shown_progress
+from gcdbench.cli.data_fetch import fetch
+from gcdbench.cli.data_split import split
+from gcdbench.cli.options import data_root_option, echo_json, json_option
+
+
+@click.group("data")
+def command() -> None:
+    """Find, fetch, verify, prepare, audit and split datasets."""
+
+
+command.add_command(fetch)
+command.add_command(split)
+command.add_command(cache)
+
+
+@command.command("list")
+@data_root_option
+@json_option
+def list_(data_root: Path | None, as_json: bool) -> None:
+    """List datasets: what is here, what is missing, how large."""
+    from dataclasses import asdict
+
+    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.inventory import list_presence
+    from gcdbench.data.roots import data_roots
+    from gcdbench.plugins.manager import get_manager
+
+    found = list(list_presence(get_manager(), data_root))
+    roots = [str(root) for root in data_roots(data_root)]
+    if as_json:
+        echo_json({"roots": roots, "datasets": [asdict(item) for item in found]})
+        return
+    width = max(len(item.name) for item in found)
+    for item in sorted(found, key=lambda item: (item.state == "missing", item.name)):
+        images = "" if item.images is None else f"{item.images:,} images"
+        if item.images is not None and item.expected is not None and item.images != item.expected:
+            images += f" of {item.expected:,}"
+        size = "" if item.bytes is None else format_bytes(item.bytes)
+        tail = item.problem or item.location or item.summary
+        click.echo(f"{item.name:<{width}}  {item.state:<8}  {images:<24}  {size:>8}  {tail}".rstrip())
+    click.echo("Looked in: " + ", ".join(roots))
+
+
+@command.command()
+@click.argument("dataset")
+@json_option
+def show(dataset: str, as_json: bool) -> None:
+    """Show the card of a dataset."""
+    from dataclasses import asdict
+
+    from gcdbench.data.inventory import find_card
+    from gcdbench.plugins.manager import get_manager
+
+    card = find_card(dataset, get_manager())
+    if as_json:
+        echo_json(asdict(card))
+        return
+    click.echo(f"{card.name}: {card.title}")
+    for name in ("modality", "licence", "citation", "source", "layout", "grouping"):
+        value = getattr(card, name)
+        if value:
+            click.echo(f"  {name:10}{value}")
+    total = "unknown" if card.total is None else f"{card.total:,}"
+    parts = ", ".join(f"{part} {count:,}" for part, count in card.samples.items())
+    click.echo(f"  {'images':10}{total}" + (f" ({parts})" if len(card.samples) > 1 else ""))
+    click.echo(f"  {'input':10}{card.image_size} pixels")
+    click.echo(f"  classes ({len(card.classes)}), in order:")
+    for index, name in enumerate(card.classes):
+        counts = [table[index] for table in (card.counts, card.test_counts) if table is not None]
+        click.echo(f"    {index:2}  {name}" + (f"  {' + '.join(f'{count:,}' for count in counts)}" if counts else ""))
+    for title, lines in (("known defects", card.defects), ("notes", card.notes)):
+        for line in lines:
+            click.echo(f"  {title}: {line}")
+    for name in card.downloads:
+        click.echo(f"  download: {name} ({card.checksums.get(name, 'no published checksum')})")
+
+
+@command.command()
+@common_options
+@click.option("--show", "shown", default=10, show_default=True, help="Samples to name for each finding.")
+@json_option
+def verify(
+    dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, shown: int, as_json: bool
+) -> None:
+    """Check a dataset against its card: counts, checksums, every image decodes. Exit code 1 when it fails."""
+    from gcdbench.data.integrity.verify import verify as run_verify
+    from gcdbench.data.roots import cache_dir
+    from gcdbench.data.workers import default_workers
+
+    source = open_named(dataset, data_root, dataset_set)
+    with shown_progress(quiet=as_json) as progress:
+        report = run_verify(source, workers=workers or default_workers(), cache=cache_dir(), progress=progress)
+    echo_json(report.to_dict()) if as_json else click.echo(report.to_text(shown))
+    raise SystemExit(0 if report.ok else 1)
+
+
+@command.command()
+@common_options
+@click.option("--protocol", default=None, help="Protocol whose roles are checked (default: the dataset's own).")
+@click.option("--show", "shown", default=10, show_default=True, help="Samples to name for each finding.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file, too."
+)
+@json_option
+def audit(
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    protocol: str | None,
+    shown: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Look for duplicates, torn groups, blank, odd and unreadable images. Reads only. Exit code 1 with errors."""
+    import json
+
+    from gcdbench.data.integrity.audit import audit as run_audit
+    from gcdbench.data.workers import default_workers
+    from gcdbench.protocol import default_protocol, named_protocol
+
+    source = open_named(dataset, data_root, dataset_set)
+    name = dataset.partition(":")[0]
+    rules = named_protocol(protocol or default_protocol(name), name)
+    with shown_progress(quiet=as_json) as progress:
+        report = run_audit(source, rules, workers=workers or default_workers(), progress=progress)
+    text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else report.to_text(shown)
+    click.echo(text)
+    if output is not None:
+        full = text if as_json else report.to_text(shown=report.images)
+        output.write_text(full + "\n", encoding="utf-8")
+    raise SystemExit(0 if report.ok else 1)
+
+
+@command.command()
+@common_options
+@click.option("--image-size", type=click.IntRange(8), default=None, help="Input size of the network in pixels.")
+@json_option
+def prepare(
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    image_size: int | None,
+    as_json: bool,
+) -> None:
+    """Decode and resize all images once into the cache, so that runs start at once."""
+    import time
+
+    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.roots import cache_dir
+    from gcdbench.data.store import prepare_store, store_bytes
+
+    source = open_named(dataset, data_root, dataset_set, image_size)
+    size = image_size or source.card.image_size
+    needed = store_bytes(len(source), size)
+    if not as_json:
+        click.echo(f"{len(source):,} images for {size} px input: {format_bytes(needed)} in {cache_dir()}", err=True)
+    began = time.perf_counter()
+    with shown_progress(quiet=as_json) as progress:
+        store = prepare_store(source, size, cache_dir(), workers, progress)
+    seconds = time.perf_counter() - began
+    if as_json:
+        folder = str(store.folder)
+        echo_json({"dataset": dataset, "images": len(store), "key": store.key, "folder": folder, "bytes": needed})
+    else:
+        click.echo(f"Ready in {seconds:.1f} s: {store.folder}")
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,64 @@
+"""``gcdbench data cache``."""
+
+from __future__ import annotations
+
+import click
+
+from gcdbench.cli.options import echo_json, json_option
+
+
+@click.group()
+def cache() -> None:
+    """List, trim or clear what is kept to save time: image stores, view banks, unpacked arrays."""
+
+
+@cache.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List what is in the cache, the longest unused first."""
+    import time
+    from dataclasses import asdict
+
+    from gcdbench.data.cache import list_cache
+    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.roots import cache_dir
+
+    entries = list_cache(cache_dir())
+    total = sum(entry.bytes for entry in entries)
+    if as_json:
+        echo_json({"folder": str(cache_dir()), "bytes": total, "entries": [asdict(entry) for entry in entries]})
+        return
+    for entry in entries:
+        days = (time.time() - entry.used) / 86_400
+        click.echo(f"{entry.kind:<8} {format_bytes(entry.bytes):>8}  {days:6.1f} days ago  {entry.key}  {entry.title}")
+    click.echo(f"{format_bytes(total)} in {cache_dir()}")
+
+
+@cache.command()
+@click.option("--kind", default=None, help="Only one kind: stores, banks or arrays.")
+@click.option("--key", default=None, help="Only the entry with this key.")
+def clear(kind: str | None, key: str | None) -> None:
+    """Delete everything in the cache, or a part of it. It is made again when it is needed."""
+    from gcdbench.data.cache import clear_cache
+    from gcdbench.data.roots import cache_dir
+
+    _say(clear_cache(cache_dir(), kind=kind, key=key))
+
+
+@cache.command()
+@click.option("--to", "limit", required=True, help="Largest size to keep, for example 20GB.")
+def trim(limit: str) -> None:
+    """Delete what was unused for longest until the cache is small enough."""
+    from gcdbench.data.cache import parse_size, trim_cache
+    from gcdbench.data.roots import cache_dir
+
+    _say(trim_cache(cache_dir(), parse_size(limit)))
+
+
+def _say(gone: object) -> None:
+    from gcdbench.data.cache import CacheEntry
+    from gcdbench.data.cachefile import format_bytes
+
+    entries = [entry for entry in gone if isinstance(entry, CacheEntry)] if isinstance(gone, list) else []
+    freed = format_bytes(sum(entry.bytes for entry in entries))
+    click.echo(f"{len(entries)} entries deleted, {freed} freed.")

@@ -1,0 +1,53 @@
+"""What the verbs of ``gcdbench data`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gcdbench.cli.options import data_root_option
+
+if TYPE_CHECKING:
+    from gcdbench.data.types import DatasetSource
+    from gcdbench.data.workers import Progress
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def common_options(function: F) -> F:
+    """The dataset, where it is, its options, and the number of worker processes."""
+    function = click.option("--workers", type=click.IntRange(1), default=None, help="Worker processes.")(function)
+    function = click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset.")(
+        function
+    )
+    return click.argument("dataset")(data_root_option(function))
+
+
+def open_named(
+    dataset: str, data_root: Path | None, dataset_set: tuple[str, ...] = (), image_size: int | None = None
+) -> DatasetSource:
+    """Open the dataset that the user named."""
+    from gcdbench.data.inventory import open_dataset
+    from gcdbench.errors import ConfigError
+    from gcdbench.plugins.manager import get_manager
+
+    options = {}
+    for text in dataset_set:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise ConfigError(f"'{text}' is not of the form KEY=VALUE.")
+        options[key.strip()] = value.strip()
+    return open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
+
+
+@contextmanager
+def shown_progress(*, quiet: bool) -> Iterator[Progress]:
+    """A progress callback that draws on the terminal."""
+    from gcdbench.cli.progress import ProgressDisplay
+
+    with ProgressDisplay(quiet=quiet) as display:
+        yield lambda task, done, total: display({"type": "progress", "task": task, "done": done, "total": total})

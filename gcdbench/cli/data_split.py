@@ -1,0 +1,148 @@
+"""``gcdbench data split``: the split of a dataset as a file that two laboratories can compare."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gcdbench.cli.data_common import common_options, open_named, shown_progress
+from gcdbench.cli.options import echo_json, json_option
+
+if TYPE_CHECKING:
+    from gcdbench.data.manifest import SplitManifest
+    from gcdbench.protocol import Protocol
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def split() -> None:
+    """Export, compare and import splits."""
+
+
+@split.command()
+@common_options
+@click.option("--protocol", default=None, help="Protocol (default: the dataset's own).")
+@click.option("--split-seed", type=int, default=0, show_default=True, help="Seed of the split.")
+@click.option("--output", "-o", type=_FILE, help="File to write (default: standard output).")
+def export(
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    protocol: str | None,
+    split_seed: int,
+    output: Path | None,
+) -> None:
+    """Write the split of a dataset under a protocol: the same bytes on every machine with the same images."""
+    from gcdbench.data.files import write_bytes
+
+    made = _make(dataset, data_root, dataset_set, workers, protocol, split_seed)
+    content = made.to_text().encode()
+    if output is None:
+        # Bytes, so that no platform translates the line ends.
+        sys.stdout.buffer.write(content)
+    else:
+        write_bytes(output.absolute(), content)
+        click.echo(f"{output}: sha256 {made.sha}", err=True)
+        _describe(made)
+
+
+@split.command()
+@click.argument("left", type=_FILE)
+@click.argument("right", type=_FILE)
+@json_option
+def diff(left: Path, right: Path, as_json: bool) -> None:
+    """Compare two exported splits by image content. Exit code 1 when they differ."""
+    from dataclasses import asdict
+
+    from gcdbench.data.splitfile import compare_splits, read_split
+
+    a, b = read_split(left), read_split(right)
+    found = compare_splits(a, b)
+    if as_json:
+        echo_json({"same": found.same, "left_sha256": a.sha, "right_sha256": b.sha, **asdict(found)})
+    elif found.same:
+        click.echo(f"The same split: sha256 {a.sha}")
+    else:
+        header = ", ".join(found.header)
+        click.echo("The splits differ" + (f" (header: {header})" if header else "") + ":")
+        for count, what in (
+            (len(found.only_left), f"images only in {left}"),
+            (len(found.only_right), f"images only in {right}"),
+            (len(found.roles), "images have another role"),
+            (len(found.classes), "images have another class"),
+        ):
+            if count:
+                click.echo(f"  {count:,} {what}")
+        if found.groups:
+            click.echo("  the groups differ")
+    raise SystemExit(0 if found.same else 1)
+
+
+@split.command("import")
+@click.argument("file", type=_FILE)
+@common_options
+def import_(
+    file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
+) -> None:
+    """Check a split from elsewhere against the images on this machine, and keep it."""
+    from gcdbench.data.files import write_bytes
+    from gcdbench.data.roots import user_data_dir
+    from gcdbench.data.splitfile import read_split, require_same_images
+
+    theirs = read_split(file)
+    ours = _make(dataset, data_root, dataset_set, workers, None, theirs.protocol.split_seed, theirs.protocol)
+    require_same_images(theirs, ours)
+    kept = user_data_dir() / "splits" / theirs.dataset / f"{theirs.protocol.name}-{theirs.sha[:12]}.tsv"
+    write_bytes(kept, theirs.to_text().encode())
+    if theirs.sha == ours.sha:
+        click.echo(f"Byte for byte the split that is made here under '{ours.protocol.name}'; sha256 {ours.sha}")
+    else:
+        moved = int((theirs.roles != ours.roles).sum())
+        click.echo(f"The same images, but {moved:,} have another role than here under '{ours.protocol.name}'.")
+    click.echo(f"Kept as {kept}")
+
+
+def _make(
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    protocol: str | None,
+    split_seed: int,
+    rules: Protocol | None = None,
+) -> SplitManifest:
+    from dataclasses import replace
+
+    from gcdbench.data.hashing import content_hashes, content_order, hex_digests
+    from gcdbench.data.manifest import make_split
+    from gcdbench.data.roots import cache_dir
+    from gcdbench.data.workers import default_workers
+    from gcdbench.protocol import default_protocol, named_protocol
+
+    source = open_named(dataset, data_root, dataset_set)
+    name = dataset.partition(":")[0]
+    rules = rules or replace(named_protocol(protocol or default_protocol(name), name), split_seed=split_seed)
+    with shown_progress(quiet=True) as progress:
+        digests = content_hashes(source, cache_dir(), workers=workers or default_workers(), progress=progress)
+    order = content_order(digests, source.labels, source.keys)
+    return make_split(
+        dataset=source.card.name,
+        class_names=source.card.classes,
+        labels=source.labels[order],
+        sha256=hex_digests(digests[order]),
+        protocol=rules,
+        partition=None if source.partition is None else source.partition[order],
+        groups=None if source.groups is None else source.groups[order],
+    )
+
+
+def _describe(made: SplitManifest) -> None:
+    header = made.header()
+    counts = ", ".join(f"{role} {count:,}" for role, count in header["counts"].items())
+    click.echo(f"protocol {made.protocol.name}: {counts}; w = {made.old_share:.3f}", err=True)
+    click.echo(f"old classes: {', '.join(header['old_classes'])}", err=True)
