@@ -19,10 +19,9 @@ FROM_DATA = ("manifest_sha256", "images", "weights_sha256", "accepted_data_issue
 """Parts of an identity that only the data and the weights can tell."""
 
 
-def fingerprint(identity: Mapping[str, Any], options: Mapping[str, str]) -> str:
+def fingerprint(identity: Mapping[str, Any]) -> str:
     """Digest of what a request fixes."""
-    fixed = {key: value for key, value in identity.items() if key not in FROM_DATA}
-    return digest({"identity": fixed, "dataset_options": dict(options)})
+    return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
 
 
 def plan_fingerprint(plan: RunPlan) -> str:
@@ -36,7 +35,7 @@ def plan_fingerprint(plan: RunPlan) -> str:
         world_size=1,
         accepted_issues=(),
     )
-    return fingerprint(identity, plan.dataset_options)
+    return fingerprint(identity)
 
 
 class RunFinder:
@@ -48,7 +47,7 @@ class RunFinder:
         self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
         self._weights: dict[tuple[str, str | None], str | None] = {}
         for record in records:
-            self._by_fingerprint.setdefault(fingerprint(record.identity, record.dataset_options), []).append(record)
+            self._by_fingerprint.setdefault(fingerprint(record.identity), []).append(record)
             self._by_name.setdefault(_name_of_record(record), []).append(record)
 
     def find(self, request: RunRequest) -> list[CellRecord]:
@@ -64,7 +63,12 @@ class RunFinder:
         """The same for a resolved request."""
         found = self._by_fingerprint.get(plan_fingerprint(plan), [])
         weights = self._weights_of(plan)
-        return [r for r in found if weights is None or r.identity.get("weights_sha256") == weights]
+        return [
+            record
+            for record in found
+            if (weights is None or record.identity.get("weights_sha256") == weights)
+            and dict(record.dataset_options) == dict(plan.dataset_options)
+        ]
 
     def _weights_of(self, plan: RunPlan) -> str | None:
         """Hash of the weights a run would start from; None where it cannot be told cheaply."""

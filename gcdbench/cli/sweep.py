@@ -1,0 +1,190 @@
+"""``gcdbench sweep``: run what is missing of a suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
+
+if TYPE_CHECKING:
+    from gcdbench.executors.base import Outcome
+    from gcdbench.plan import Placement
+    from gcdbench.suites.planning import PlannedRun, SuitePlan
+
+
+@click.command("sweep")
+@click.argument("suite_name", metavar="SUITE")
+@click.option("--preset", default="laptop", show_default=True, help="paper, laptop or smoke.")
+@click.option("--protocol", help="Protocol for every dataset (default: the suite's).")
+@click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
+@click.option("--only", "rows", multiple=True, metavar="ROW", help="Only this row or method. May be repeated.")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset. May be repeated.")
+@click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at a time (default: half the cores).")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
+@click.option("--executor", default="process", show_default=True, help="Where runs happen ('gcdbench list executors').")
+@click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
+@click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
+@click.option("--dry-run", is_flag=True, help="Show what exists, what is missing and what it may cost; run nothing.")
+@data_root_option
+@runs_option
+@json_option
+def command(
+    suite_name: str,
+    preset: str,
+    protocol: str | None,
+    seeds: str | None,
+    rows: tuple[str, ...],
+    datasets: tuple[str, ...],
+    parallel: int | None,
+    threads: int | None,
+    executor: str,
+    device: str | None,
+    accept_data_issues: bool,
+    dry_run: bool,
+    data_root: Path | None,
+    runs: Path,
+    as_json: bool,
+) -> None:
+    """Run what is missing of SUITE (a built-in name or a TOML file), several runs at a time.
+
+    One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
+    """
+    from gcdbench.plan import Placement, detect_gpu
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.index import load_runs
+    from gcdbench.suites.planning import plan_suite
+    from gcdbench.suites.read import load_suite
+    from gcdbench.suites.seeds import parse_seeds
+    from gcdbench.tables.records import cell_records
+
+    manager = get_manager()
+    backend = manager.get("executors", executor)
+    plan = plan_suite(
+        load_suite(suite_name),
+        preset,
+        manager,
+        cell_records(load_runs(runs)),
+        data_root=data_root,
+        seeds=parse_seeds(seeds) if seeds else None,
+        protocol=protocol,
+        rows=rows,
+        datasets=datasets,
+    )
+    cores = os.cpu_count() or 1
+    side_by_side = parallel or max(1, cores // 2)
+    placement = Placement(
+        runs=runs,
+        data_root=data_root,
+        device=device or ("cuda" if detect_gpu() else "cpu"),
+        threads=threads or max(1, cores // side_by_side),
+        workers=max(1, cores // side_by_side),
+        accept_data_issues=accept_data_issues,
+    )
+    if as_json and dry_run:
+        echo_json(_plain(plan))
+        return
+    if not as_json:
+        _show_plan(plan, side_by_side, every=dry_run)
+    if dry_run:
+        return
+    outcomes = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if as_json:
+        echo_json({**_plain(plan), "failed": [{"run": _name(o.job.request), "error": o.error} for o in failed]})
+    else:
+        _show_outcome(plan, outcomes, failed)
+    if failed:
+        raise SystemExit(1)
+
+
+def _name(request: Any) -> str:
+    settings = " ".join(f"{key}={value}" for key, value in request.overrides.items())
+    variant = f":{request.variant}" if request.variant else ""
+    return " ".join(filter(None, [f"{request.method}{variant} on {request.dataset}, seed {request.seed}", settings]))
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    if seconds < 90:
+        return f"{max(1, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
+    for title, used in plan.stand_ins.items():
+        click.echo(f"{title} is replaced by {used}.")
+    if every:
+        for run in plan.runs:
+            detail = run.run_id if run.state == "done" else run.problem
+            cost = f"about {_duration(run.seconds)}" if run.state == "missing" else ""
+            click.echo(f"{run.state:<11}{_name(run.request)}  {cost}{detail}".rstrip())
+    else:
+        for problem in dict.fromkeys(run.problem for run in plan.in_state("impossible")):
+            count = sum(run.problem == problem for run in plan.runs)
+            click.echo(f"{count} run(s) cannot be done here: {problem}")
+    missing = plan.in_state("missing")
+    known = [run.seconds for run in missing if run.seconds is not None]
+    total = f", about {_duration(sum(known) / side_by_side)} with {side_by_side} at a time" if known else ""
+    unknown = f" ({len(missing) - len(known)} of unknown length)" if len(known) < len(missing) else ""
+    counts = ", ".join(
+        f"{len(found)} {state}"
+        for state in ("done", "running", "missing", "impossible")
+        if (found := plan.in_state(state)) or state in ("done", "missing")
+    )
+    click.echo(f"{plan.suite.name}, preset {plan.preset}: {counts}{total}{unknown}.")
+
+
+def _execute(
+    missing: list[PlannedRun], backend: Any, placement: Placement, side_by_side: int, *, quiet: bool
+) -> list[Outcome]:
+    from gcdbench.cli.sweep_progress import SweepDisplay
+    from gcdbench.executors.base import Job
+
+    if not missing:
+        return []
+    jobs = [Job(request=run.request, placement=placement) for run in missing]
+    with SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet) as display:
+        try:
+            outcomes: list[Outcome] = backend.run(jobs, parallel=side_by_side, listener=display)
+        except KeyboardInterrupt:
+            display.stop()
+            left = len(jobs) - display.finished
+            click.echo(f"Stopped: {display.finished} done, {left} left. The same command continues.", err=True)
+            raise
+    return outcomes
+
+
+def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome]) -> None:
+    for outcome in failed:
+        click.echo(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
+    done = len(plan.in_state("done")) + len(outcomes) - len(failed)
+    text = f"{done} of {len(plan.runs)} runs are done"
+    if failed:
+        text += f", {len(failed)} failed; the same command tries those again"
+    click.echo(f"{text}. See 'gcdbench table {plan.suite.name}'.")
+
+
+def _plain(plan: SuitePlan) -> dict[str, Any]:
+    return {
+        "suite": plan.suite.name,
+        "preset": plan.preset,
+        "stand_ins": plan.stand_ins,
+        "runs": [
+            {
+                "row": run.row,
+                "dataset": run.column,
+                "seed": run.request.seed,
+                "protocol": run.request.protocol,
+                "state": run.state,
+                "problem": run.problem,
+                "seconds": run.seconds,
+                "run_id": run.run_id,
+            }
+            for run in plan.runs
+        ],
+    }

@@ -1,0 +1,106 @@
+"""Live progress of many runs: one bar for the whole, one line for each run under way."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import click
+
+
+class SweepDisplay:
+    """Listens to events of jobs from several threads; plain lines where there is no terminal."""
+
+    def __init__(self, names: Mapping[int, str], *, quiet: bool = False) -> None:
+        self._names = names
+        self._quiet = quiet
+        self._guard = threading.Lock()
+        self._tasks: dict[int, Any] = {}
+        self._started: set[int] = set()
+        self._bar: Any = None
+        self._whole: Any = None
+        self.finished = 0
+        self.failed = 0
+        self._live = sys.stderr.isatty() and not quiet
+
+    def __enter__(self) -> SweepDisplay:
+        if self._live:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[detail]}"),
+                console=Console(stderr=True),
+            )
+            self._whole = self._bar.add_task("[bold]all runs", total=len(self._names), detail="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def __call__(self, job: object, event: Mapping[str, Any]) -> None:
+        """One event of one job."""
+        with self._guard:
+            key = id(job)
+            if key not in self._started:
+                self._started.add(key)
+                self._line(f"started  {self._names[key]}")
+            kind = event.get("type")
+            if kind == "outcome":
+                self._end(key, str(event.get("error") or ""), bool(event.get("reused")))
+            elif kind in ("progress", "epoch"):
+                self._advance(key, *_share_done(event))
+
+    def _advance(self, key: int, task: str, done: float, total: float) -> None:
+        if self._bar is None or not total:
+            return
+        if key not in self._tasks:
+            self._tasks[key] = self._bar.add_task(self._names[key], total=total, detail=task)
+        self._bar.update(self._tasks[key], completed=done, total=total, detail=task)
+
+    def _end(self, key: int, error: str, reused: bool) -> None:
+        if error:
+            self.failed += 1
+        else:
+            self.finished += 1
+        if self._bar is not None:
+            if key in self._tasks:
+                self._bar.remove_task(self._tasks.pop(key))
+            detail = f"{self.failed} failed" if self.failed else ""
+            self._bar.update(self._whole, completed=self.finished + self.failed, detail=detail)
+        word = "failed" if error else "reused" if reused else "done"
+        count = f"({self.finished + self.failed}/{len(self._names)})"
+        self._line(f"{word:<8} {self._names[key]} {count}" + (f": {error}" if error else ""))
+
+    def _line(self, text: str) -> None:
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.console.print(text, highlight=False, markup=False)
+        else:
+            click.echo(text, err=True)
+
+
+def _share_done(event: Mapping[str, Any]) -> tuple[str, float, float]:
+    """What a run is doing and how far it is; an event of a kind not known here shows nothing rather than failing."""
+    if "epoch" in event:
+        within = event.get("step", 0) / max(1, event.get("steps", 1)) if event.get("type") == "progress" else 1
+        epochs = event.get("epochs", 0)
+        return f"training, {event.get('eta_s') or 0:.0f} s left", round(event["epoch"] + within, 1), epochs
+    return str(event.get("task", "")), event.get("done", 0), event.get("total", 0)
