@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from gcdbench.backbones.fused import fused_norm, fused_separable, usable
 from gcdbench.backbones.native import Geometry
@@ -51,12 +51,12 @@ def to_channel_major(x: Tensor) -> Tensor:
 
 def from_channel_major(x: Tensor, height: int, width: int) -> Tensor:
     """(C, H·W, B) to a view (B, C, H, W)."""
-    return x.unflatten(1, (height, width)).permute(3, 0, 1, 2)
+    return x.view(len(x), height, width, -1).permute(3, 0, 1, 2)
 
 
 def pointwise(x: Tensor, weight: Tensor) -> Tensor:
     """1×1 convolution: (C, N, B) and weight (O, C, 1, 1) to (O, N, B)."""
-    return torch.mm(weight.flatten(1), x.flatten(1)).unflatten(1, x.shape[1:])
+    return torch.mm(weight.flatten(1), x.flatten(1)).view(-1, *x.shape[1:])
 
 
 def depthwise(x: Tensor, weight: Tensor, height: int, width: int, stride: int) -> Tensor:
@@ -94,7 +94,7 @@ def normalise(x: Tensor, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
         return fused_norm(x, norm, relu6=relu6)
     if norm.training and norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
-    y = F.batch_norm(
+    y = functional.batch_norm(
         x.view(1, len(x), -1),
         norm.running_mean,
         norm.running_var,
@@ -104,4 +104,4 @@ def normalise(x: Tensor, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
         norm.momentum or 0.0,
         norm.eps,
     )
-    return (F.relu6(y) if relu6 else y).view(x.shape)
+    return (functional.relu6(y) if relu6 else y).view(x.shape)

@@ -1,25 +1,35 @@
-"""Make a frozen prefix cheap: BatchNorm folded into the convolution before it, weights channels-last, no gradient."""
+"""Make a frozen prefix cheap: BatchNorm folded into the convolution before it, channels-last, no gradient."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from gcdbench.backbones.base import Backbone
+from gcdbench.backbones.memory import keep_freed_memory
 
 
-def fold_batchnorm(module: nn.Module, pairs: list[tuple[str, str]]) -> None:
-    """Fold, in place, each BatchNorm child into the convolution child named beside it (evaluation mode)."""
-    for conv_name, norm_name in pairs:
-        conv, norm = module.get_submodule(conv_name), module.get_submodule(norm_name)
-        assert isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
-        fused = fuse_conv_bn_eval(conv.eval(), norm.eval())
-        module.set_submodule(conv_name, fused)
-        module.set_submodule(norm_name, nn.Identity())
+def fold_batchnorm(module: nn.Module) -> int:
+    """Fold, in place, every BatchNorm into the convolution registered just before it; returns how many there were.
+
+    Holds for networks whose modules are registered in the order they are used, as ours and torchvision's are.
+    """
+    folded = 0
+    for parent in module.modules():
+        for (conv_name, conv), (norm_name, norm) in pairwise(list(parent.named_children())):
+            if isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+                setattr(parent, conv_name, fuse_conv_bn_eval(conv.eval(), norm.eval()))
+                setattr(parent, norm_name, nn.Identity())
+                folded += 1
+    return folded
 
 
 def freeze(network: Backbone) -> None:
-    """Put the prefix into evaluation mode without gradients; both parts channels-last."""
+    """Prepare a loaded network: prefix folded, in evaluation mode and without gradients; both parts channels-last."""
+    keep_freed_memory()
+    fold_batchnorm(network.prefix)
     network.prefix.requires_grad_(False).eval()
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

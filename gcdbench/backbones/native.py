@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -118,10 +119,7 @@ def over_channels(function: Callable[..., int], channels: int, *arguments: objec
         failed = function(0, channels, *arguments)
     else:
         bounds = [channels * i // threads for i in range(threads + 1)]
-        calls = [
-            _pool(threads).submit(function, first, last, *arguments)
-            for first, last in zip(bounds, bounds[1:], strict=False)
-        ]
+        calls = [_pool(threads).submit(function, first, last, *arguments) for first, last in pairwise(bounds)]
         failed = max(call.result() for call in calls)
     if failed:
         raise MemoryError("a compiled kernel could not allocate its working memory")

@@ -17,8 +17,8 @@ URL = f"https://download.pytorch.org/models/{FILE_NAME}"
 PREFIX = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3")
 
 ADVICE = (
-    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints), or give the file with --set weights=<file>,"
-    " or run once on a machine that is online, where it is downloaded;"
+    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints),"
+    " or give the file with --set weights=<file>, or run once on a machine that is online, where it is downloaded;"
     " --backbone efficientnet-lite0 works offline, because its weights come with the installation."
 )
 

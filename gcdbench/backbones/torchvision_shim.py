@@ -20,7 +20,7 @@ _LIBRARIES: list[object] = []  # a torch.library.Library withdraws its schemas w
 
 
 def import_torchvision(module: str = "torchvision") -> ModuleType:
-    """Import ``module`` (``"torchvision"`` or a part of it), declaring the missing schemas where the import needs it."""
+    """Import ``"torchvision"`` or a part of it, declaring the missing schemas where the import needs it."""
     try:
         return importlib.import_module(module)
     except RuntimeError as error:
@@ -43,5 +43,5 @@ def _declare_schemas() -> None:
     for schema in MISSING_SCHEMAS:
         name = schema.partition("(")[0]
         if not hasattr(torch.ops.torchvision, name):
-            library.define(schema)
+            library.define(schema)  # type: ignore[no-untyped-call]
     _LIBRARIES.append(library)

@@ -20,8 +20,8 @@ PATCH = 16
 WIDTH = 768
 
 ADVICE = (
-    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints), or give the file with --set weights=<file>,"
-    " or run once on a machine that is online, where it is downloaded;"
+    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints),"
+    " or give the file with --set weights=<file>, or run once on a machine that is online, where it is downloaded;"
     " --backbone efficientnet-lite0 works offline, because its weights come with the installation."
 )
 
@@ -45,7 +45,8 @@ class ViTPrefix(nn.Module):
         tokens = torch.cat([self.cls_token.expand(len(x), -1, -1), tokens], dim=1) + self.pos_embed
         for block in self.blocks:
             tokens = block(tokens)
-        return tokens.transpose(1, 2).unsqueeze(3)
+        out: Tensor = tokens.transpose(1, 2).unsqueeze(3)
+        return out
 
 
 class ViTTail(nn.Module):

@@ -17,7 +17,7 @@ NO_WEIGHTS = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsFile:
-    """One published weight file. ``sha256`` is its digest or the beginning of it (torch hub's names carry eight digits).
+    """One published weight file. ``sha256`` is its digest or the first digits of it (torch hub's names carry eight).
 
     places: where it may lie already, in order; url: where it may be downloaded from, or None.
     """
@@ -76,14 +76,14 @@ def download(url: str, target: Path) -> bool:
 
 
 def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model")) -> dict[str, Any]:
-    """Read a state dict: safetensors, or a pickle restricted to tensors; unwraps one level of ``{"state_dict": ...}``."""
+    """Read a state dict: safetensors, or a pickle restricted to tensors; ``{"state_dict": ...}`` is unwrapped."""
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
             return dict(load_file(path))
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001 - unpickling garbage may raise almost anything
+    except Exception as error:
         raise WeightsError(
             f"'{path}' cannot be read as a weight file ({type(error).__name__}).",
             hint="Expected a state dict saved by torch.save or as safetensors.",
@@ -97,7 +97,7 @@ def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model"))
 
 
 def load_exactly(module: torch.nn.Module, state: dict[str, Any], path: Path, *, ignore: Sequence[str] = ()) -> None:
-    """Load ``state`` into ``module``; anything missing or left over, except keys beginning with ``ignore``, is an error."""
+    """Load ``state`` into ``module``; missing or unknown entries are an error, except names starting with ``ignore``."""
     wanted = {key: value for key, value in state.items() if not key.startswith(tuple(ignore))} if ignore else state
     try:
         missing, unexpected = module.load_state_dict(wanted, strict=False)

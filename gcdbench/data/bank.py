@@ -8,7 +8,7 @@ the image size, V and a constant seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,7 +50,7 @@ def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
     """Prefix output (B, c, h, w) of images in [0, 1], in chunks; the images are normalised in place."""
     images = normalise(images, backbone.mean, backbone.std)
     with torch.no_grad():
-        return torch.cat([backbone.prefix(chunk) for chunk in images.split(CHUNK)])
+        return torch.cat([backbone.prefix(chunk) for chunk in torch.split(images, CHUNK)])
 
 
 class OnlineViews:
@@ -218,7 +218,7 @@ def _folder(ctx: RunContext, kind: str) -> Path | None:
 
 
 def _run_with_progress(
-    ctx: RunContext, task: str, work: Callable[..., int], chunks: list[tuple[int, ...]], *, total: int
+    ctx: RunContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
 ) -> None:
     done = 0
     ctx.log({"type": "progress", "task": task, "done": 0, "total": total})

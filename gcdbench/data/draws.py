@@ -35,4 +35,4 @@ def random_words(seed: int, *counters: ArrayLike) -> Words:
 
 def uniforms(seed: int, *counters: ArrayLike) -> NDArray[np.float64]:
     """Numbers in [0, 1) with 53 random bits, one for each element of the broadcast ``counters``."""
-    return (random_words(seed, *counters) >> np.uint64(11)) * 2.0**-53
+    return (random_words(seed, *counters) >> np.uint64(11)).astype(np.float64) * 2.0**-53

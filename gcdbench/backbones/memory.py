@@ -1,0 +1,27 @@
+"""Keep freed memory in the process instead of giving it back to the system after every operation."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import lru_cache
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
+KEEP = 2**30 - 1
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> bool:
+    """Tell the C library to reuse large blocks; False where it cannot be told.
+
+    glibc maps every block above 32 MB anew and unmaps it on free, so each large activation is paid for twice: once
+    computed, once in page faults. On the frozen prefix at 64 images a batch that was more than half of the time.
+    The peak memory of a process stays as it is.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # musl has none
+        return False
+    return bool(mallopt(M_MMAP_THRESHOLD, KEEP)) and bool(mallopt(M_TRIM_THRESHOLD, KEEP))

