@@ -74,8 +74,11 @@ def _misfit(key: str, value: object, kind: Any) -> ConfigError:
     return ConfigError(f"'{key}' must be of type {name}, not '{value}'.")
 
 
-def apply_overrides(config: T, overrides: Mapping[str, object]) -> T:
-    """A copy of ``config`` with dotted keys replaced; keys must exist and values must fit."""
+def apply_overrides(config: T, overrides: Mapping[str, object], *, prefix: str = "") -> T:
+    """A copy of ``config`` with dotted keys replaced; keys must exist and values must fit.
+
+    ``prefix`` is where ``config`` stands in an enclosing one, for messages.
+    """
     known = field_types(type(config))
     nested: dict[str, dict[str, object]] = {}
     direct: dict[str, Any] = {}
@@ -86,9 +89,9 @@ def apply_overrides(config: T, overrides: Mapping[str, object]) -> T:
         if rest:
             nested.setdefault(head, {})[rest] = value
         else:
-            direct[key] = convert(key, value, known[key])
+            direct[key] = convert(prefix + key, value, known[key])
     for head, inner in nested.items():
-        direct[head] = apply_overrides(getattr(config, head), inner)
+        direct[head] = apply_overrides(getattr(config, head), inner, prefix=f"{prefix}{head}.")
     try:
         return typing.cast(T, dataclasses.replace(typing.cast(Any, config), **direct))
     except ValueError as error:  # a config may check its own values
@@ -111,8 +114,11 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def to_plain(config: Any) -> dict[str, Any]:
-    """A config as nested dictionaries of JSON values."""
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in dataclasses.asdict(config).items()
-    }
+    """A config as nested dictionaries and lists, as JSON and TOML know them."""
+    return {key: _plain(value) for key, value in dataclasses.asdict(config).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

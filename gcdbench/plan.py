@@ -134,13 +134,13 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         sections[section][key.removeprefix(PROTOCOL_PREFIX) if section == "protocol" else key] = value
 
     settings = apply_overrides(preset.settings, sections["settings"])
+    check_settings(settings)
     if method.needs_backbone:
         manager.get("backbones", settings.backbone)
     else:
         settings = dataclasses.replace(settings, backbone="none", weights=None)
     if not method.trained:
         settings = dataclasses.replace(settings, views="none", augmentation="none")
-    check_settings(settings)
     training = apply_overrides(preset.training, sections["training"])
     check_training(training)
     protocol = named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
@@ -154,9 +154,9 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         dataset=dataset,
         dataset_name=dataset_key,
         dataset_argument=argument,
-        dataset_options={**preset.dataset_options, **request.dataset_options} if dataset_key == "phantom" else dict(
-            request.dataset_options
-        ),
+        dataset_options={**preset.dataset_options, **request.dataset_options}
+        if dataset_key == "phantom"
+        else dict(request.dataset_options),
         variant=request.variant,
         preset=preset_name,
         protocol=dataclasses.replace(changed, k_policy=request.k_policy),
@@ -172,7 +172,7 @@ def check_settings(settings: RunSettings) -> None:
     if settings.image_size < 16:
         raise ConfigError(f"image_size must be at least 16, not {settings.image_size}.")
     kind, _, count = settings.views.partition(":")
-    if not (settings.views in ("online", "none") or (kind == "bank" and count.isdigit() and int(count) >= 2)):
+    if not (settings.views == "online" or (kind == "bank" and count.isdigit() and int(count) >= 2)):
         raise ConfigError(f"views must be 'online' or 'bank:V' with V at least 2, not '{settings.views}'.")
     if settings.precision not in ("float32", "bfloat16", "float16"):
         raise ConfigError(f"precision must be float32, bfloat16 or float16, not '{settings.precision}'.")

@@ -47,7 +47,9 @@ class Protocol:
         total = len(counts)
         wanted = math.ceil(total / 2) if self.old_count is None else self.old_count
         if not 1 <= wanted <= total:
-            raise ConfigError(f"Protocol '{self.name}' wants {wanted} old classes, but the dataset has {total} classes.")
+            raise ConfigError(
+                f"Protocol '{self.name}' wants {wanted} old classes, but the dataset has {total} classes."
+            )
         if self.old_rule == "first":
             return tuple(range(wanted))
         by_size = sorted(range(total), key=lambda c: (-counts[c], c))

@@ -97,9 +97,7 @@ def _workers(placement: Placement) -> int:
     return placement.workers if placement.workers is not None else max(1, os.cpu_count() or 1)
 
 
-def execute(
-    plan: RunPlan, placement: Placement, manager: PluginManager, listener: Listener = _ignore
-) -> RunResult:
+def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listener: Listener = _ignore) -> RunResult:
     """Do the run, or find that it has been done."""
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     prepared = prepare_data(plan, placement, listener)

@@ -1,4 +1,4 @@
-"""A worker process: reads one job as JSON from its standard input, writes events as JSON lines, ends with the outcome."""
+"""A worker process: reads one job as JSON from its standard input, writes events as JSON lines, then the outcome."""
 
 from __future__ import annotations
 

@@ -119,7 +119,9 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         click.echo(f"Error: {type(error).__name__}: {error}", err=True)
-        click.echo("Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True)
+        click.echo(
+            "Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True
+        )
         sys.exit(1)
 
 

@@ -23,7 +23,9 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
             f"On {SET_TITLES.get(name, name)} (n = {entry['n']}, w = {entry['old_share']:.3f}, "
             f"{record['protocol']}, K {record['identity']['protocol']['k_policy']}):"
         )
-        lines.append("  " + "   ".join(f"{key.capitalize()} {_percent(values.get(key))}" for key in ("all", "old", "new")))
+        lines.append(
+            "  " + "   ".join(f"{key.capitalize()} {_percent(values.get(key))}" for key in ("all", "old", "new"))
+        )
         lines += [f"  {_percent(values.get(key))}  {title}" for key, title in ERRORS]
         extras = [f"NMI {_percent(values.get('nmi'))}", f"ARI {_percent(values.get('ari'))}"]
         if "chance_all" in values:

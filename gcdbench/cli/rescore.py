@@ -36,6 +36,8 @@ def command(run: str | None, runs: Path) -> None:
             click.echo(f"{path.name}: changed {', '.join(different)}")
         if new:
             click.echo(f"{path.name}: new {', '.join(new)}")
-    click.echo(f"Rescored {len(paths) - failed} run(s): {changed} score(s) changed, {added} new, {failed} run(s) failed.")
+    click.echo(
+        f"Rescored {len(paths) - failed} run(s): {changed} score(s) changed, {added} new, {failed} run(s) failed."
+    )
     if failed:
         raise SystemExit(1)

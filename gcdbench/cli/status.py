@@ -26,7 +26,9 @@ def command(runs: Path, as_json: bool) -> None:
                     "path": str(e.path),
                     "status": e.status,
                     "problem": e.problem,
-                    **{key: e.record.get(key) for key in ("dataset", "method", "variant", "preset", "protocol", "seed")},
+                    **{
+                        key: e.record.get(key) for key in ("dataset", "method", "variant", "preset", "protocol", "seed")
+                    },
                 }
                 for e in entries
             ]

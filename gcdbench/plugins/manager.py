@@ -110,7 +110,9 @@ class PluginManager:
     def _load_file(self, path: Path) -> None:
         """A file given by the user: an error in it is fatal, and the message names the line."""
         if not path.is_file():
-            raise PluginError(f"The plugin file '{path}' does not exist.", hint="Check the path given to --plugin-file.")
+            raise PluginError(
+                f"The plugin file '{path}' does not exist.", hint="Check the path given to --plugin-file."
+            )
         module_name = f"gcdbench_plugin_{path.stem.replace('-', '_')}"
         spec = importlib.util.spec_from_file_location(module_name, path)
         if spec is None or spec.loader is None:
@@ -139,7 +141,9 @@ class PluginManager:
         misspelt = _misspelt_hooks(module)
         if misspelt:
             known = ", ".join(sorted(_hook_names()))
-            self._note(name, distribution, version, "validation", f"no such hook: {', '.join(misspelt)} (known: {known})")
+            self._note(
+                name, distribution, version, "validation", f"no such hook: {', '.join(misspelt)} (known: {known})"
+            )
 
     def _collect(self) -> None:
         for kind, (hook_name, spec_class) in HOOK_OF_KIND.items():

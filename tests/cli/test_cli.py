@@ -1,0 +1,136 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = ("run", "--method", "nearest-mean", "--dataset", "stripes", "--set", "image_size=32", "--workers", "1", "-q")
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Modules that a command imports, in a process of its own."""
+    script = (
+        "import sys; sys.argv = ['gcdbench', *sys.argv[1:]]\n"
+        "from gcdbench.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('\\n@' + ' '.join(sys.modules))"
+    )
+    output = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    return set(output.stdout.rpartition("@")[2].split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("list", "methods"), ("list", "datasets"), ("status",)])
+def test_light_commands_import_no_torch(arguments: tuple[str, ...]) -> None:
+    heavy = {"torch", "torchvision", "pandas", "scipy", "sklearn", "matplotlib"} & imported_by(*arguments)
+    assert not heavy
+
+
+def test_help_lists_every_command(cli) -> None:
+    from gcdbench.cli.main import COMMANDS
+
+    output = cli("--help").stdout
+    for name in COMMANDS:
+        assert name in output
+        assert cli(name, "--help").exit_code == 0, name
+
+
+@pytest.mark.usefixtures("example_plugin")
+def test_run_show_status_rescore(cli) -> None:
+    first = cli(*RUN)
+    assert first.exit_code == 0, first.output
+    assert "All" in first.stdout
+    assert "false-old" in first.stdout
+    assert "Reused" in cli(*RUN).stdout
+    [run] = json.loads(cli("status", "--json").stdout)
+    assert run["status"] == "done"
+    shown = json.loads(cli("show", run["run_id"][:6], "--json").stdout)
+    assert shown["record"]["method"] == "nearest-mean"
+    assert shown["environment"]["packages"]["numpy"]
+    assert "0 score(s) changed" in cli("rescore").stdout
+
+
+@pytest.mark.usefixtures("example_plugin")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--method", "nearest-men", "--dataset", "stripes"), "did you mean 'nearest-mean'"),
+        (("run", "--method", "nearest-mean", "--dataset", "strips"), "did you mean 'stripes'"),
+        (("run", "--method", "simgcd", "--dataset", "stripes", "--backbone", "resnet81"), "no backbone named"),
+        ((*RUN, "--set", "quantil=0.3"), "did you mean 'quantile'"),
+        ((*RUN, "--set", "quantile=much"), "'quantile' must be of type float"),
+        ((*RUN, "--set", "image_size"), "key=value"),
+        ((*RUN, "--set", "views=bank:x"), "views must be"),
+        ((*RUN, "--variant", "big"), "no variant of 'nearest-mean'"),
+        ((*RUN, "--preset", "laptopp"), "did you mean 'laptop'"),
+        ((*RUN, "--protocol", "paper-stated"), "--protocol half"),
+        ((*RUN, "--config", "absent.toml"), "cannot be read"),
+        (("run", "--dataset", "stripes"), "No method was given"),
+        (("show", "nothing"), "no run 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_a_failing_exit_code(cli, arguments: tuple[str, ...], said: str) -> None:
+    result = cli(*arguments)
+    assert result.exit_code != 0
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.usefixtures("example_plugin")
+def test_an_unreadable_config_and_unknown_keys_are_refused(cli, tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("method = ")
+    assert "not valid TOML" in cli("run", "--config", path).stderr
+    path.write_text("metod = 'x'")
+    assert "unknown key 'metod'" in cli("run", "--config", path).stderr
+    path.write_text('method = "nearest-mean"\ndataset = "stripes"\nseed = 4\n[set]\nimage_size = 32\nquantile = 0.25\n')
+    result = cli("run", "--config", path, "--set", "quantile=0.75", "--json")
+    assert result.exit_code == 0
+    record = json.loads(Path(json.loads(result.stdout)["path"], "run.json").read_text())
+    assert record["seed"] == 4
+    assert record["identity"]["config"]["quantile"] == 0.75
+
+
+@pytest.mark.usefixtures("example_plugin")
+def test_a_run_directory_that_cannot_be_written(cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = cli(*RUN, "--runs", tmp_path / "file" / "runs")
+    assert result.exit_code != 0
+    assert "cannot be written" in result.stderr
+
+
+@pytest.mark.usefixtures("example_plugin")
+def test_truncated_predictions_are_found_by_rescore(cli) -> None:
+    path = Path(json.loads(cli(*RUN, "--json").stdout)["path"])
+    file = path / "predictions" / "transductive.npz"
+    file.write_bytes(file.read_bytes()[:-10])
+    result = cli("rescore")
+    assert result.exit_code != 0
+    assert "truncated or was changed" in result.stderr
+
+
+def test_a_misspelt_command_gets_the_nearest(cli) -> None:
+    result = cli("rnu")
+    assert result.exit_code != 0
+    assert "Did you mean 'run'" in result.stderr
+
+
+def test_doctor_reports_a_broken_plugin(tmp_path: Path) -> None:
+    (tmp_path / "bad_plugin.py").write_text("import nowhere_to_be_found")
+    dist = tmp_path / "bad_plugin-1.0.dist-info"
+    dist.mkdir()
+    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 1.0\n")
+    (dist / "entry_points.txt").write_text("[gcdbench]\nbad = bad_plugin\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for arguments, code in ((["doctor"], 1), (["list", "plugins"], 0)):
+        done = subprocess.run(
+            [sys.executable, "-m", "gcdbench.cli.main", *arguments], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == code, done.stderr
+        assert "bad-plugin" in done.stdout
+        assert "nowhere_to_be_found" in done.stdout

@@ -1,0 +1,83 @@
+"""Settings: every value is checked against its field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcdbench.config import apply_overrides, field_types, parse_assignment
+from gcdbench.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    mode: Literal["slow", "fast"] = "slow"
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    count: int = 3
+    rate: float = 0.5
+    name: str = "a"
+    flag: bool = False
+    parts: tuple[int, ...] = (1, 2)
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_keys_of_nested_configs_are_dotted() -> None:
+    assert set(field_types(Outer)) == {"count", "rate", "name", "flag", "parts", "inner.mode", "inner.share"}
+
+
+def test_text_becomes_the_field_type() -> None:
+    texts = {
+        "count": "7",
+        "rate": "1e-3",
+        "flag": "true",
+        "parts": "4,5,6",
+        "inner.mode": "fast",
+        "inner.share": "0.25",
+    }
+    changed = apply_overrides(Outer(), texts)
+    assert changed == Outer(count=7, rate=1e-3, flag=True, parts=(4, 5, 6), inner=Inner(mode="fast", share=0.25))
+    assert apply_overrides(changed, {"inner.share": "none"}).inner.share is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("count", "2.5"),
+        ("count", True),
+        ("count", 2.0),
+        ("rate", "much"),
+        ("flag", "yes"),
+        ("flag", 1),
+        ("inner.mode", "medium"),
+        ("inner.share", "half"),
+        ("parts", "1,x"),
+        ("name", 5),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_name(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=key):
+        apply_overrides(Outer(), {key: value})
+
+
+def test_an_unknown_key_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"no setting 'inner.mod'; did you mean 'inner.mode'"):
+        apply_overrides(Outer(), {"inner.mod": "fast"})
+
+
+@pytest.mark.parametrize("text", ["count", "=3", ""])
+def test_malformed_assignments_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="key=value"):
+        parse_assignment(text)
+
+
+@given(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_survive_the_way_through_text(count: int, rate: float) -> None:
+    assert apply_overrides(Outer(), {"count": str(count), "rate": repr(rate)}) == Outer(count=count, rate=rate)

@@ -1,0 +1,187 @@
+"""Runs through the whole spine with a third party's method, dataset and metric."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gcdbench.data import manifest
+from gcdbench.errors import DataError, GCDBenchError
+from gcdbench.evaluate import rescore
+from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.plugins.manager import PluginManager, get_manager
+from gcdbench.runner import execute
+from gcdbench.store.predictions import load_scored_set
+from gcdbench.store.rundir import DONE, FAILED, RunDirectory
+
+pytestmark = pytest.mark.usefixtures("example_plugin")
+SMALL = {"image_size": "32"}
+
+
+def run(tmp_path: Path, *, seed: int = 0, overrides: dict[str, object] | None = None, **placement: object):
+    request = RunRequest(method="nearest-mean", dataset="stripes", seed=seed, overrides={**SMALL, **(overrides or {})})
+    manager = get_manager()
+    where = Placement(runs=tmp_path / "runs", workers=1, **placement)  # type: ignore[arg-type]
+    return execute(make_plan(request, manager), where, manager)
+
+
+def clusters(directory: RunDirectory) -> np.ndarray:
+    return load_scored_set(directory.predictions_dir / "transductive.npz", None).cluster
+
+
+def test_a_run_is_stored_scored_and_reused(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    assert not first.reused
+    assert first.directory.status() == DONE
+    scores = first.scores["sets"]["transductive"]["scores"]
+    errors = [scores[k] for k in ("true_old_confusion", "false_new", "false_old", "true_new_confusion")]
+    assert scores["all"] + sum(errors) == pytest.approx(100.0)
+    assert scores["purity"] >= scores["all"]
+    again = run(tmp_path)
+    assert again.reused
+    assert again.directory.path == first.directory.path
+    assert again.scores == first.scores
+
+
+def test_what_is_in_the_identity_and_what_is_not(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    same = {"workers": 2, "threads": 1}
+    request = RunRequest(method="nearest-mean", dataset="stripes", overrides=SMALL)
+    manager = get_manager()
+    other_place = execute(make_plan(request, manager), Placement(runs=tmp_path / "runs", **same), manager)  # type: ignore[arg-type]
+    assert other_place.reused
+    for different in (
+        {"seed": 1},
+        {"overrides": {"quantile": "0.4"}},
+        {"overrides": {"protocol.label_fraction": "0.3"}},
+    ):
+        assert run(tmp_path, **different).directory.path != first.directory.path  # type: ignore[arg-type]
+    identity = json.dumps(first.directory.record()["identity"])
+    assert str(tmp_path) not in identity
+
+
+def test_a_failed_run_says_why_and_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench_example.method import NearestMean
+
+    def fail(self: object, data: object) -> None:
+        raise ValueError("no light in the tunnel")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestMean, "fit", fail)
+        with pytest.raises(ValueError, match="tunnel"):
+            run(tmp_path)
+    [path] = (tmp_path / "runs" / "stripes" / "nearest-mean").iterdir()
+    failed = RunDirectory(path)
+    assert failed.status() == FAILED
+    assert "no light in the tunnel" in failed.record()["error"]
+    assert "Traceback" in failed.record()["traceback"]
+    result = run(tmp_path)
+    assert not result.reused
+    assert result.directory.path == path
+    assert result.directory.status() == DONE
+
+
+@pytest.mark.parametrize("fault", ["order", "missing", "negative"])
+def test_a_method_must_answer_for_what_it_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    from gcdbench_example.method import NearestMean
+
+    original = NearestMean.predict
+
+    def wrong(self: NearestMean, images):
+        p = original(self, images)
+        if fault == "order":
+            return dataclasses.replace(p, ids=p.ids[::-1])
+        if fault == "missing":
+            return dataclasses.replace(p, cluster=p.cluster[:-1])
+        return dataclasses.replace(p, cluster=p.cluster - 100)
+
+    monkeypatch.setattr(NearestMean, "predict", wrong)
+    with pytest.raises(GCDBenchError):
+        run(tmp_path)
+
+
+def test_canary_hidden_labels_change_no_prediction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shuffle the labels of D_u before the run: predictions stay the same to the last bit, scores do not."""
+    honest = run(tmp_path / "honest")
+    original = manifest.make_split
+
+    def shuffled(**arguments):
+        split = original(**arguments)
+        hidden = split.ids(manifest.UNLABELLED)
+        labels = split.labels.copy()
+        labels[hidden] = np.random.default_rng(5).permutation(labels[hidden])
+        return dataclasses.replace(split, labels=labels)
+
+    monkeypatch.setattr("gcdbench.runner.make_split", shuffled)
+    canary = run(tmp_path / "canary")
+    assert np.array_equal(clusters(honest.directory), clusters(canary.directory))
+    assert honest.scores["sets"] != canary.scores["sets"]
+
+
+def _write_folder(root: Path, class_names: list[str], file_name: str) -> None:
+    from gcdbench_example.dataset import COLOURS, decode, raw
+    from PIL import Image
+
+    for index in range(len(COLOURS) * 12):
+        folder = root / class_names[index // 12]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(decode(raw(index))).save(folder / file_name.format(index=index, other=999 - index))
+
+
+def test_canary_names_change_no_prediction(tmp_path: Path) -> None:
+    """Rename files and class folders so that they say nothing: predictions stay the same to the last bit."""
+    _write_folder(
+        tmp_path / "telling", ["a-red", "b-green", "c-blue", "d-yellow", "e-pink", "f-cyan"], "img{index}.png"
+    )
+    _write_folder(tmp_path / "mute", [f"class-{i}" for i in range(6)], "{other}.png")
+    manager = get_manager()
+    found = []
+    for name in ("telling", "mute"):
+        request = RunRequest(method="nearest-mean", dataset=f"folder:{tmp_path / name}", overrides=SMALL)
+        placement = Placement(runs=tmp_path / f"runs-{name}", workers=1)
+        found.append(clusters(execute(make_plan(request, manager), placement, manager).directory))
+    assert np.array_equal(*found)
+
+
+def test_one_image_in_two_classes_is_refused_unless_accepted(tmp_path: Path) -> None:
+    folder = tmp_path / "dirty"
+    _write_folder(folder, [f"class-{i}" for i in range(6)], "{index}.png")
+    shutil.copy(folder / "class-0" / "0.png", folder / "class-5" / "copy.png")
+    manager = get_manager()
+    request = RunRequest(method="nearest-mean", dataset=f"folder:{folder}", overrides=SMALL)
+    plan = make_plan(request, manager)
+    with pytest.raises(DataError, match="same image is in several classes"):
+        execute(plan, Placement(runs=tmp_path / "runs", workers=1), manager)
+    result = execute(plan, Placement(runs=tmp_path / "runs", workers=1, accept_data_issues=True), manager)
+    assert "copy.png" in result.directory.record()["accepted_data_issues"][0]
+
+
+def test_rescore_changes_nothing_and_adds_a_metric_installed_later(tmp_path: Path, example_plugin: Path) -> None:
+    before = PluginManager(points=[])
+    with_metric = PluginManager(points=[], files=[example_plugin])
+    result = run(tmp_path)
+    assert rescore(result.directory, with_metric) == ([], [])
+    scores = result.directory.scores()
+    for entry in scores["sets"].values():
+        del entry["scores"]["purity"]
+    result.directory.scores_path.write_text(json.dumps(scores))
+    assert rescore(result.directory, before) == ([], [])
+    assert rescore(result.directory, with_metric) == ([], ["transductive.purity"])
+
+
+def test_a_strangers_broken_metric_is_reported_beside_the_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gcdbench_example.metric
+
+    monkeypatch.setattr(gcdbench_example.metric, "purity", lambda *a: {"purity": float("nan")})
+    scores = run(tmp_path).scores
+    assert "purity" not in scores["sets"]["transductive"]["scores"]
+    assert "leave undefined values out" in scores["metric_errors"]["purity"]
