@@ -105,7 +105,7 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
         raise DataError(
             f"The dataset '{plan.dataset_name}' has {len(prepared.issues)} problem(s) that would spoil a score, "
             f"first: {prepared.issues[0]}",
-            hint=f"See 'gcdbench data audit {plan.dataset_name}'; --accept-data-issues runs all the same and records it.",
+            hint=f"See 'gcdbench data audit {plan.dataset_name}'; --accept-data-issues runs anyway and records it.",
         )
     backbone_spec = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     identity = identity_of(

@@ -109,9 +109,7 @@ def _labelled_target(count: int, fraction: float) -> int:
     return min(count, max(1, int(np.floor(count * fraction + 0.5))))
 
 
-def _choose_single(
-    order: IntArray, strata: IntArray, targets: IntArray
-) -> NDArray[np.bool_]:
+def _choose_single(order: IntArray, strata: IntArray, targets: IntArray) -> NDArray[np.bool_]:
     """The first ``targets[s]`` samples of each stratum in draw order; ``order`` and the result index candidates."""
     chosen = np.zeros(len(order), dtype=np.bool_)
     for stratum, target in enumerate(targets):
@@ -120,9 +118,7 @@ def _choose_single(
     return chosen
 
 
-def _choose_groups(
-    order: IntArray, counts: IntArray, targets: IntArray
-) -> NDArray[np.bool_]:
+def _choose_groups(order: IntArray, counts: IntArray, targets: IntArray) -> NDArray[np.bool_]:
     """Take whole groups, in draw order, as long as each brings the labelled counts nearer to ``targets``.
 
     counts: (G, strata) candidates of each group in each stratum.
@@ -179,7 +175,7 @@ def make_split(
     roles = np.full(n, ROLES.index(UNLABELLED), dtype=np.int8)
     roles[is_test] = ROLES.index(TEST)
     if groups is None or not protocol.keep_groups:
-        order = _draw_order(protocol.split_seed, [sha256[i] for i in candidates])
+        order = _draw_order(protocol.split_seed, [sha256[i] for i in candidates.tolist()])
         roles[candidates[_choose_single(order, strata, targets)]] = ROLES.index(LABELLED)
     else:
         # A group with a new-class or test image stays out of the labelled side as a whole.
@@ -188,7 +184,7 @@ def make_split(
         members, member_group = np.unique(group_numbers[candidates[free]], return_inverse=True)
         counts = np.zeros((len(members), len(targets)), dtype=np.int64)
         np.add.at(counts, (member_group, strata[free]), 1)
-        first_content = {}
+        first_content: dict[int, str] = {}
         for group, row in zip(member_group.tolist(), candidates[free].tolist(), strict=True):
             first_content.setdefault(group, sha256[row])
         order = _draw_order(protocol.split_seed, [first_content[g] for g in range(len(members))])

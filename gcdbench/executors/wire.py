@@ -23,7 +23,7 @@ def encode_job(job: Job) -> str:
 def decode_job(text: str) -> Job:
     """The inverse of :func:`encode_job`."""
     value: dict[str, dict[str, Any]] = json.loads(text)
-    placement = {
+    placement: dict[str, Any] = {
         key: Path(item) if key in ("runs", "cache", "data_root") and item is not None else item
         for key, item in value["placement"].items()
     }

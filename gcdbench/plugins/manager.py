@@ -225,7 +225,7 @@ class PluginManager:
             for name, found in registry.items():
                 by_distribution.setdefault(found.distribution, {}).setdefault(kind, []).append(name)
                 versions[found.distribution] = found.version
-        for _, (distribution, version) in self._origin.items():
+        for distribution, version in self._origin.values():
             by_distribution.setdefault(distribution, {})
             versions.setdefault(distribution, version)
         broken = {p.distribution for p in self._problems}
