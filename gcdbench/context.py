@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,11 @@ def derive_seed(seed: int, stream: str) -> int:
     """A 63-bit seed for one named random stream of a run."""
     digest = hashlib.sha256(f"{seed}/{stream}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _checkpoint_seconds() -> float:
+    """Time between two checkpoints where the context does not say."""
+    return float(os.environ.get("GCDBENCH_CHECKPOINT_SECONDS", "20"))
 
 
 def _ignore(event: Mapping[str, Any]) -> None:
@@ -52,7 +58,7 @@ class RunContext:
     store_key: str = ""
     cache_dir: Path | None = None
     checkpoint_dir: Path | None = None
-    checkpoint_seconds: float = 20.0
+    checkpoint_seconds: float = field(default_factory=_checkpoint_seconds)
     resume: bool = True
     log: Callable[[Mapping[str, Any]], None] = _ignore
     load_backbone: Callable[[], Backbone] | None = None
