@@ -18,6 +18,7 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:
             summary="EfficientNet-Lite0, ImageNet; the stride-32 stages train; weights come with the installation",
             citation="Tan and Le, EfficientNet, ICML 2019; Lite variants by Google, 2020",
             tags=("cnn", "imagenet", "offline"),
+            identify="gcdbench.backbones.lite0_weights:identify_lite0",
         ),
         BackboneSpec(
             name="resnet18",

