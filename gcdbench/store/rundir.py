@@ -6,6 +6,7 @@ scores.json, model.safetensors, checkpoint/ while running, lock, heartbeat.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -39,6 +40,11 @@ DONE, FAILED, RUNNING, INTERRUPTED, STALE, UNREADABLE = (
 def now() -> str:
     """Time stamp in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def this_host() -> str:
+    """A name for this machine that tells it apart from others and tells nobody its name."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 
 
 class RunDirectory:
@@ -100,7 +106,7 @@ class RunDirectory:
         status = str(record.get("status"))
         if status != RUNNING:
             return status
-        if record.get("host") == platform.node():
+        if record.get("host") == this_host():
             return RUNNING if self._locked() else INTERRUPTED
         return RUNNING if self.heartbeat_age() < STALE_SECONDS else STALE
 
@@ -174,7 +180,7 @@ class RunDirectory:
                 "schema": SCHEMA,
                 "status": RUNNING,
                 "started": now(),
-                "host": platform.node(),
+                "host": this_host(),
                 "pid": os.getpid(),
             },
         )
