@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gcdbench.backbones.fused import fused_norm, fused_separable, usable
-from gcdbench.backbones.native import Geometry
+from gcdbench.native.loader import Geometry
 
 MAX_CELLS = 100
 """Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcdbench.backbones.native import Geometry, load_kernels, over_channels, pointer
+from gcdbench.native.loader import Geometry, load_kernels, pointer, share
 
 
 def usable(x: Tensor, training: bool) -> bool:
@@ -41,7 +41,7 @@ class _Norm(torch.autograd.Function):
         training, relu6 = mode
         x = x.contiguous()
         out = torch.empty_like(x)
-        over_channels(
+        share(
             _kernels().norm_forward,
             len(x),
             pointer(x),
@@ -65,7 +65,7 @@ class _Norm(torch.autograd.Function):
         x, gamma, beta, mean, variance = ctx.saved_tensors
         grad = grads[0].contiguous()
         grad_x, grad_gamma, grad_beta = torch.empty_like(x), torch.empty_like(gamma), torch.empty_like(beta)
-        over_channels(
+        share(
             _kernels().norm_backward,
             len(x),
             pointer(x),
@@ -105,7 +105,7 @@ class _Separable(torch.autograd.Function):
         x, weight = x.contiguous(), weight.contiguous()
         out = x.new_empty(len(x), geometry.out_height * geometry.out_width, x.shape[2])
         mean0, variance0, mean1, variance1 = statistics
-        over_channels(
+        share(
             _kernels().separable_forward,
             len(x),
             ctypes.byref(geometry),
@@ -136,7 +136,7 @@ class _Separable(torch.autograd.Function):
         grad_gamma0, grad_beta0, grad_weight, grad_gamma1, grad_beta1 = (
             torch.empty_like(value) for value in (gamma0, beta0, weight, gamma1, beta1)
         )
-        over_channels(
+        share(
             _kernels().separable_backward,
             len(x),
             ctypes.byref(ctx.geometry),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gcdbench.backbones.channel_major import filter_taps, separable
 from gcdbench.backbones.lite0 import Lite0Tail
-from gcdbench.backbones.native import load_kernels
+from gcdbench.native.loader import load_kernels
 
 
 def make_tail(seed: int = 0) -> Lite0Tail:

@@ -1,4 +1,4 @@
-"""Compile and load ``kernels.c``, once for each machine; without a C compiler nothing is lost but speed.
+"""Compile and load the C kernels, once for each machine; without a C compiler nothing is lost but speed.
 
 The library is built into the cache directory under a name that holds the source, the compiler and the processor,
 tried out in a child process (an instruction that the processor advertises and does not have would end it), and only
@@ -22,10 +22,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from platformdirs import user_cache_path
 from torch import Tensor
 
-SOURCE = Path(__file__).with_name("kernels.c")
+from gcdbench.data.roots import cache_dir
+
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("separable.c", "views.c"))
 # Sums may be reordered for vectorisation; infinities and NaN must still pass through, so no -ffast-math.
 FLAGS = (
     "-O3",
@@ -76,16 +77,15 @@ def load_kernels() -> ctypes.CDLL | None:
 
 
 def describe_kernels() -> str:
-    """``"native"`` or ``"torch"``: which kernels train the separable stages in this process."""
+    """``"native"`` or ``"torch"``: which kernels this process makes views and trains separable stages with."""
     return "torch" if load_kernels() is None else "native"
 
 
 def _library_path(compiler: str) -> Path:
-    root = Path(os.environ.get("GCDBENCH_CACHE") or user_cache_path("gcdbench"))
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=60).stdout
-    parts = (SOURCE.read_bytes(), version, " ".join(FLAGS).encode(), _processor().encode())
+    parts = (*(source.read_bytes() for source in SOURCES), version, " ".join(FLAGS).encode(), _processor().encode())
     key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-    return root / "kernels" / f"{key}.so"
+    return cache_dir() / "kernels" / f"{key}.so"
 
 
 def _processor() -> str:
@@ -101,7 +101,7 @@ def _build(compiler: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         draft = Path(scratch) / path.name
-        command = [compiler, *FLAGS, "-o", str(draft), str(SOURCE), "-lm"]
+        command = [compiler, *FLAGS, "-o", str(draft), *map(str, SOURCES), "-lm"]
         subprocess.run(command, capture_output=True, check=True, timeout=120)
         subprocess.run([sys.executable, "-I", "-c", TRIAL, str(draft)], capture_output=True, check=True, timeout=60)
         os.replace(draft, path)
@@ -112,21 +112,21 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def over_channels(function: Callable[..., int], channels: int, *arguments: object) -> None:
-    """Call ``function(first, last, *arguments)`` so that all channels are worked on, with torch's number of threads."""
-    threads = min(torch.get_num_threads(), channels)
+def share(function: Callable[..., int], count: int, *arguments: object) -> None:
+    """Call ``function(first, last, *arguments)`` until all of ``count`` is done, with torch's number of threads."""
+    threads = min(torch.get_num_threads(), count)
     if threads <= 1:
-        failed = function(0, channels, *arguments)
+        failed = function(0, count, *arguments)
     else:
-        bounds = [channels * i // threads for i in range(threads + 1)]
+        bounds = [count * i // threads for i in range(threads + 1)]
         calls = [_pool(threads).submit(function, first, last, *arguments) for first, last in pairwise(bounds)]
         failed = max(call.result() for call in calls)
     if failed:
         raise MemoryError("a compiled kernel could not allocate its working memory")
 
 
-def pointer(tensor: Tensor) -> ctypes.c_void_p:
-    """Address of a contiguous float32 CPU tensor."""
-    if not (tensor.is_contiguous() and tensor.dtype == torch.float32 and tensor.device.type == "cpu"):
-        raise ValueError("kernels take contiguous float32 tensors on the CPU")
+def pointer(tensor: Tensor, dtype: torch.dtype = torch.float32) -> ctypes.c_void_p:
+    """Address of a contiguous CPU tensor of that type."""
+    if not (tensor.is_contiguous() and tensor.dtype == dtype and tensor.device.type == "cpu"):
+        raise ValueError(f"kernels take contiguous {dtype} tensors on the CPU")
     return ctypes.c_void_p(tensor.data_ptr())
