@@ -22,6 +22,12 @@ IMAGE_SIZE = 14
 STORE_SIZE = 16
 
 
+def _conv(inputs: int, outputs: int, generator: torch.Generator) -> nn.Conv2d:
+    layer = nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False)
+    nn.init.kaiming_normal_(layer.weight, generator=generator)
+    return layer
+
+
 class TinyBackbone(Backbone):
     """Two convolutions, one frozen and one trained, with fixed random weights; ``norm`` puts a BatchNorm between."""
 
@@ -32,18 +38,13 @@ class TinyBackbone(Backbone):
     def __init__(self, channels: int = 12, *, norm: bool = True) -> None:
         super().__init__()
         self.channels = channels
-        self.prefix = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, device="meta"), nn.ReLU()).eval()
+        generator = torch.Generator().manual_seed(1)
+        self.prefix = nn.Sequential(_conv(3, 8, generator), nn.ReLU()).eval()
         self.tail = nn.Sequential(
-            nn.Conv2d(8, channels, 3, stride=2, padding=1, device="meta"),
+            _conv(8, channels, generator),
             nn.BatchNorm2d(channels) if norm else nn.Identity(),
             nn.ReLU(),
         )
-        generator = torch.Generator().manual_seed(1)
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d) and layer.bias is not None:
-                layer.to_empty(device="cpu")
-                nn.init.kaiming_normal_(layer.weight, generator=generator)
-                nn.init.zeros_(layer.bias)
         self.prefix.requires_grad_(False)
 
 

@@ -16,7 +16,7 @@ from gcdbench.data.types import IntArray
 from gcdbench.errors import TrainingError
 from gcdbench.training import checkpoint, rng
 from gcdbench.training.distributed import average_gradients, broadcast_modules, wait_for_all, world
-from gcdbench.training.optimiser import make_optimiser, set_lr
+from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.sampler import batch_size_for, epoch_rng
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Engine:
         self.labels = method.train_labels
         self.modules = method.trained_modules()
         self.optimiser = make_optimiser(self.modules.values(), self.config)
-        self.parameters = [p for group in self.optimiser.param_groups for p in group["params"]]
+        self.parameters = self.optimiser.parameters
         self.view_seed = derive_seed(self.ctx.seed, "views")
         self.epoch = self.step = self.total_steps = 0
         self.order: IntArray = np.empty(0, dtype=np.int64)
@@ -58,7 +58,7 @@ class Engine:
             if self.step == 0:
                 self._start_epoch()
             self._set_batch_size()
-            set_lr(self.optimiser, self.method.learning_rate(self.epoch))
+            self.optimiser.lr = self.method.learning_rate(self.epoch)
             self._train(True)
             while self.step < self.steps:
                 self._take_step()
@@ -119,7 +119,7 @@ class Engine:
         rng.set_streams(self.ctx.seed, f"losses/{self.total_steps}")
         losses = method.losses(batch)
         total = self._total(losses)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
         average_gradients(self.parameters)
         values = self._check(losses)

@@ -16,14 +16,7 @@ class Projector(nn.Module):
     def __init__(self, channels: int, generator: torch.Generator, *, hidden: int = 2048, out: int = 256) -> None:
         super().__init__()
         sizes = (channels, hidden, hidden, out)
-        layers = []
-        for before, after in pairwise(sizes):
-            # On "meta" the default initialisation costs nothing and draws nothing from the global random state.
-            layer = nn.Linear(before, after, device="meta").to_empty(device="cpu")
-            nn.init.trunc_normal_(layer.weight, std=0.02, generator=generator)
-            nn.init.zeros_(layer.bias)
-            layers.append(layer)
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(_Affine(before, after, generator) for before, after in pairwise(sizes))
 
     def forward(self, feature: Tensor) -> Tensor:
         """(R, C) -> (R, P), not normalised."""
@@ -32,6 +25,19 @@ class Projector(nn.Module):
             feature = F.gelu(layer(feature))
         out: Tensor = last(feature)
         return out
+
+
+class _Affine(nn.Module):
+    """A linear layer whose first weights come from a generator and from nowhere else."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        nn.init.trunc_normal_(self.weight, std=0.02, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
 
 
 class Prototypes(nn.Module):
