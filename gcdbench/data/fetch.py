@@ -51,16 +51,16 @@ def download(address: str, target: Path, *, checksum: str | None = None, progres
     """Fetch one file. What an earlier, broken attempt left in ``<target>.part`` is continued, not fetched again."""
     if target.is_file() and (checksum is None or file_checksum(target, checksum.partition(":")[0]) == checksum):
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         _receive(address, part, progress)
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(
             f"{target.name} could not be fetched ({reason}): "
             f"download it from {address} and put it into {target.parent}.",
-            hint="A second attempt continues where this one stopped." if part.exists() else None,
+            hint="The same command then goes on from there" + (", or resumes this download." if part.exists() else "."),
         ) from None
     if checksum is not None:
         found = file_checksum(part, checksum.partition(":")[0], progress=progress)

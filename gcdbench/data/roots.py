@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 
 import platformdirs
@@ -39,8 +40,12 @@ def data_roots(data_root: str | Path | None = None) -> tuple[Path, ...]:
 
 
 def download_root(data_root: str | Path | None = None) -> Path:
-    """Where a download goes: the first folder of the search order that the user named, else the user's data dir."""
-    return data_roots(data_root)[0]
+    """Where a download goes: ``--data-root``, else the first folder of ``GCDBENCH_DATA`` that can be written to,
+    else the user's data directory."""
+    if data_root:
+        return data_roots(data_root)[0]
+    named = takewhile(lambda root: root != user_data_dir(), data_roots())
+    return next((root for root in named if os.access(root, os.W_OK)), user_data_dir())
 
 
 def find_place(roots: Iterable[Path], places: Iterable[str]) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -75,7 +76,9 @@ def open_arrays(
 ) -> DatasetSource:
     """The dataset in the arrays of ``parts``. Without classes in the card they are the numbers found in the labels."""
     shapes = array_headers(file)
-    labels = {part: _labels(file, shapes, part) for part in parts}
+    for part in parts:
+        check_labels(file, shapes, part)
+    labels = {part: _labels(file, part) for part in parts}
     for part in parts:
         check_images(file, shapes, part, len(labels[part]))
     found = max(int(values.max(initial=0)) for values in labels.values()) + 1
@@ -116,7 +119,7 @@ def array_headers(file: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
                         shape, _, dtype = read(member)
                     headers[name.removesuffix(".npy")] = (shape, dtype)
             return headers
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{file} is not a readable .npz file: {error}.", hint="It may be an incomplete download: fetch it again."
         ) from None
@@ -136,7 +139,8 @@ def check_images(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[A
         raise DataError(f"{file}: '{name}' has {shape[0]} images, but '{part}_labels' has {count} labels.")
 
 
-def _labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], part: str) -> IntArray:
+def check_labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], part: str) -> None:
+    """Refuse a label array that is missing or is not one whole number an image."""
     name = f"{part}_labels"
     if name not in shapes:
         raise DataError(f"{file} has no array '{name}'; it holds {', '.join(sorted(shapes))}.")
@@ -146,10 +150,14 @@ def _labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
             f"{file}: '{name}' is {dtype} of shape {shape}, expected whole numbers of shape (N, 1).",
             hint="Sets with several labels an image cannot be used for category discovery.",
         )
+
+
+def _labels(file: Path, part: str) -> IntArray:
+    name = f"{part}_labels"
     try:
         with np.load(file, allow_pickle=False) as archive:
             labels = np.asarray(archive[name], dtype=np.int64).reshape(-1)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{file}: '{name}' cannot be read: {error}.") from None
     if labels.min(initial=0) < 0:
         raise DataError(f"{file}: '{name}' has negative labels.")

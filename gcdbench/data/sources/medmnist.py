@@ -13,7 +13,7 @@ from typing import Any
 from gcdbench.data.card import DatasetCard, load_card
 from gcdbench.data.checksums import file_checksum
 from gcdbench.data.roots import cache_dir, missing_dataset
-from gcdbench.data.sources.arrays import PARTS, array_headers, check_images, open_arrays
+from gcdbench.data.sources.arrays import PARTS, array_headers, check_images, check_labels, open_arrays
 from gcdbench.data.sources.options import refuse_unknown_options
 from gcdbench.data.types import DatasetRequest, DatasetSource
 from gcdbench.errors import DataError
@@ -44,6 +44,7 @@ def open_medmnist(file: Path, card: DatasetCard) -> DatasetSource:
         expected = card.samples.get(part)
         if expected is None:
             continue
+        check_labels(file, shapes, part)
         check_images(file, shapes, part, expected)
         if shapes[f"{part}_images"][0][1:3] != (size, size):
             raise DataError(

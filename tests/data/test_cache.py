@@ -1,0 +1,90 @@
+"""The cache: listing, clearing, trimming by last use, and what killed builders left."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
+from gcdbench.errors import ConfigError
+
+
+def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:
+    folder = cache / kind / key
+    folder.mkdir(parents=True)
+    (folder / "data.npy").write_bytes(b"x")
+    (folder / "meta.json").write_text(json.dumps({"bytes": size, "title": f"{kind} {key}"}))
+    os.utime(folder / "meta.json", (used, used))
+    return folder
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    entry(tmp_path, "stores", "s-old", 100, 1000)
+    entry(tmp_path, "stores", "s-new", 200, 3000)
+    entry(tmp_path, "banks", "b-mid", 400, 2000)
+    (tmp_path / "hashes").mkdir()
+    (tmp_path / "hashes" / "x.npy").write_bytes(b"y")
+    return tmp_path
+
+
+def keys(cache: Path) -> list[str]:
+    return [item.key for item in list_cache(cache)]
+
+
+def test_listing_is_by_last_use_and_ignores_what_is_not_an_entry(filled: Path) -> None:
+    (filled / "stores" / "broken").mkdir()
+    (filled / "stores" / "broken" / "meta.json").write_text("{")
+    assert keys(filled) == ["s-old", "b-mid", "s-new"]
+    assert [item.bytes for item in list_cache(filled)] == [100, 400, 200]
+    assert list_cache(filled / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"), [(700, ["s-old", "b-mid", "s-new"]), (699, ["b-mid", "s-new"]), (500, ["s-new"]), (0, [])]
+)
+def test_trimming_deletes_the_longest_unused(filled: Path, limit: int, left: list[str]) -> None:
+    trim_cache(filled, limit)
+    assert keys(filled) == left
+    assert {path.name for path in filled.glob("*/*") if path.is_dir()} == set(left)
+
+
+def test_clearing(filled: Path) -> None:
+    assert [item.key for item in clear_cache(filled, key="s-old")] == ["s-old"]
+    assert [item.key for item in clear_cache(filled, kind="banks")] == ["b-mid"]
+    assert (filled / "hashes" / "x.npy").exists()
+    clear_cache(filled)
+    assert keys(filled) == []
+    assert not (filled / "hashes").exists()
+
+
+def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) -> None:
+    for name in ("stores/.tmp-dead", "stores/.tmp-alive", "banks/gone.part12", "banks/busy.part13"):
+        (filled / name).mkdir(parents=True)
+    (filled / "locks").mkdir()
+    with FileLock(filled / "locks" / "store-alive.lock"), FileLock(filled / "banks" / "busy.lock"):
+        remove_leftovers(filled)
+    assert {path.name for path in filled.glob("*/*") if path.is_dir()} == {
+        "s-old",
+        "s-new",
+        "b-mid",
+        ".tmp-alive",
+        "busy.part13",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("20GB", 20 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("3kB", 3000), ("1TB", 10**12)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-3MB", "3 XB", "3.GB."])
+def test_wrong_sizes(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_size(text)
