@@ -41,7 +41,7 @@ def _folds(index: IntArray, x: Field, y: Field, coarse: Field) -> Field:
     amount = uniform(index, 30, 3)[:, :, None, None]
     cosine, sine = direction(index, 31)
     phase = (x * cosine + y * sine) * between(amount[:, 0], 0.8, 2.4) + coarse * np.float32(1.8) + amount[:, 1]
-    return (smooth(triangle(phase)) - np.float32(0.5)) * between(amount[:, 2], 0.10, 0.45)
+    return (smooth(triangle(phase)) - np.float32(0.5)) * between(amount[:, 2], 0.10, 0.60)
 
 
 def _frame(patient: IntArray, x: Field, y: Field) -> Field:
@@ -97,13 +97,13 @@ def render(index: IntArray, labels: IntArray, patient: IntArray, size: int) -> t
     vessels = smooth((triangle(vessel_noise * np.float32(1.5)) - np.float32(0.86)) * np.float32(8.0))
     vessels = vessels * between(light[:, 7], 0.0, 0.35) * (np.float32(1.0) - lesion.cover)
     wet = value_noise(index, 6, size, 26) + (brightness - np.float32(1.0)) * np.float32(0.12)
-    highlight = smooth((wet - between(uniform(index, 7, 1)[:, :, None], 0.84, 0.93)) * np.float32(9.0))
+    highlight = smooth((wet - between(uniform(index, 7, 1)[:, :, None], 0.86, 0.95)) * np.float32(9.0))
 
     view = _frame(patient, x, y)
     hue, balance = uniform(patient, 60, 3), uniform(index, 61, 3)
     family = labels % len(SHAPES)
     image = np.empty((len(index), size, size, 3), dtype=np.float32)
-    for channel, (low, high) in enumerate(((165.0, 215.0), (70.0, 125.0), (50.0, 110.0))):
+    for channel, (low, high) in enumerate(((150.0, 220.0), (60.0, 135.0), (45.0, 125.0))):
         base = between(hue[:, channel], low, high) * between(balance[:, channel], 0.88, 1.12)
         tint = np.asarray(_TINTS[channel], dtype=np.float32)[family] - np.float32(1.0)
         colour = base[:, None, None] * (np.float32(1.0) + lesion.cover * tint[:, None, None])
@@ -186,7 +186,7 @@ def make_phantom(request: DatasetRequest) -> DatasetSource:
     # Patients are numbered over all classes in turn; each has one kind of lesion and several images of it.
     visit = index // classes // IMAGES_PER_PATIENT
     patients = visit * classes + labels
-    test = visit % _TEST_EVERY == _TEST_EVERY - 1
+    test = visit % _TEST_EVERY == _TEST_EVERY // 2
     images = PhantomImages(labels=labels, patients=patients, size=size)
     test_count = int(test.sum()) // classes
     return DatasetSource(

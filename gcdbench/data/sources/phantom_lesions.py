@@ -29,10 +29,10 @@ class Shape:
 
 
 SHAPES = (
-    Shape(stretch=1.1, ragged=0.25, tint=(1.05, 0.93, 0.93), relief=0.30),
-    Shape(stretch=1.2, ragged=0.35, tint=(1.03, 1.12, 1.02), relief=-0.28),
-    Shape(stretch=1.3, ragged=0.75, tint=(1.00, 0.82, 0.86), relief=0.05),
-    Shape(stretch=1.8, ragged=0.35, tint=(0.95, 1.07, 1.14), relief=0.16),
+    Shape(stretch=1.1, ragged=0.25, tint=(1.10, 0.90, 0.90), relief=0.34),
+    Shape(stretch=1.2, ragged=0.35, tint=(1.05, 1.25, 1.05), relief=-0.30),
+    Shape(stretch=1.3, ragged=0.75, tint=(0.96, 0.72, 0.78), relief=0.05),
+    Shape(stretch=1.8, ragged=0.35, tint=(0.88, 1.06, 1.28), relief=0.16),
 )
 
 
@@ -53,10 +53,8 @@ def _mesh(u: Field, v: Field) -> Field:
     return np.maximum(smooth(triangle(u) * 2 - 1), smooth(triangle(v) * 2 - 1))
 
 
-def _honeycomb(u: Field, v: Field) -> Field:
-    half, root = np.float32(0.5), np.float32(0.8660254)
-    first, second, third = triangle(u), triangle(half * u + root * v), triangle(root * v - half * u)
-    return smooth((first + second + third) * np.float32(0.8) - np.float32(0.7))
+def _pits(u: Field, v: Field) -> Field:
+    return np.float32(1.0) - _dots(u, v)
 
 
 def _chevrons(u: Field, v: Field) -> Field:
@@ -64,9 +62,9 @@ def _chevrons(u: Field, v: Field) -> Field:
 
 
 def _bricks(u: Field, v: Field) -> Field:
-    row = np.floor(v)
-    shifted = u * np.float32(0.6) + row * np.float32(0.5)
-    return np.maximum(smooth(triangle(v) * 2 - 1), smooth(triangle(shifted) * 3 - 2))
+    row: Field = np.floor(v)
+    shifted: Field = u * np.float32(0.4) + row * np.float32(0.5)
+    return np.maximum(smooth(triangle(v) * 2 - 1), smooth(triangle(shifted) * 4 - 3))
 
 
 def _waves(u: Field, v: Field) -> Field:
@@ -75,7 +73,7 @@ def _waves(u: Field, v: Field) -> Field:
 
 PATTERNS: tuple[Callable[[Field, Field], Field], ...] = (
     _dots, _rings, _mesh, _chevrons,
-    _stripes, _honeycomb, _bricks, _waves,
+    _pits, _stripes, _bricks, _waves,
 )  # fmt: skip
 """Pattern of each class; class f + 4 is the look-alike of class f."""
 
@@ -107,8 +105,8 @@ def make_lesions(index: NDArray[np.int64], labels: NDArray[np.int64], x: Field, 
     cosine, sine = direction(index, 21)
     dx, dy = x - between(place[:, 0], -0.38, 0.38), y - between(place[:, 1], -0.38, 0.38)
     u, v = dx * cosine + dy * sine, dy * cosine - dx * sine
-    radius = between(place[:, 2], 0.34, 0.48)
-    stretch = np.sqrt(_of_class(tuple(shape.stretch for shape in SHAPES), family))
+    radius = between(place[:, 2], 0.36, 0.50)
+    stretch: Field = np.sqrt(_of_class(tuple(shape.stretch for shape in SHAPES), family))
     long_axis, short_axis = u / (radius * stretch), v * stretch / radius
     outline = value_noise(index, 22, size, 7) - np.float32(0.5)
     ragged = _of_class(tuple(shape.ragged for shape in SHAPES), family)
@@ -120,7 +118,7 @@ def make_lesions(index: NDArray[np.int64], labels: NDArray[np.int64], x: Field, 
     shading = relief * np.clip((dx * light_x + dy * light_y) / radius, -1, 1)
 
     # The pattern lives in the lesion's own frame, bent a little, at a scale of its own in every image.
-    scale = between(place[:, 4], 5.5, 8.0)
+    scale = between(place[:, 4], 4.6, 6.6)
     bend_u, bend_v = value_noise(index, 24, size, 5), value_noise(index, 25, size, 5)
     pattern_u, pattern_v = u * scale + bend_u, v * scale + bend_v
     pattern = np.empty_like(cover)
@@ -128,7 +126,7 @@ def make_lesions(index: NDArray[np.int64], labels: NDArray[np.int64], x: Field, 
         chosen = labels == label
         field = PATTERNS[label](pattern_u[chosen], pattern_v[chosen])
         pattern[chosen] = _standardise(field)
-    contrast = between(place[:, 5], 0.7, 1.2) * np.float32(PATTERN_AMPLITUDE)
+    contrast = between(place[:, 5], 0.8, 1.2) * np.float32(PATTERN_AMPLITUDE)
     return Lesion(cover=cover, shading=shading, pattern=pattern * contrast)
 
 
