@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from gcdbench_medxplore.config import FAACConfig
 from gcdbench_medxplore.energy import local_variance
 from gcdbench_medxplore.filtering import build_filter
-from gcdbench_medxplore.glec import GLEC, attended_mean
+from gcdbench_medxplore.glec import GLEC
+from gcdbench_medxplore.layout import attended_mean
 
 
 class FAAC(nn.Module):

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gcdbench_medxplore.layout import batch_major, channel_means
+
 FilterName = Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"]
 Padding = Literal["circular", "zeros"]
 KernelInit = Literal["delta", "uniform"]
@@ -81,9 +83,9 @@ class SpectralConv(MapFilter):
         if self.padding != "circular":
             return self.forward(x).mean(dim=1)
         real, imag = self.windows(x.shape[2], x.shape[3])
-        same = channel_mean(x, (real + imag) / 2)
-        mirrored = channel_mean(x, (real - imag) / 2)
-        return same + mirror(mirrored)
+        same, mirrored = channel_means(x, torch.stack([real + imag, real - imag]) / 2)
+        energy: Tensor = same + mirror(mirrored)
+        return energy
 
     def pooled(self, x: Tensor) -> Tensor:
         """The odd part has no spatial mean against an even window, so only w_R is left."""
@@ -120,10 +122,8 @@ class SpectralGain(MapFilter):
             spectrum = (self.gain * torch.fft.fft2(x, norm="ortho")).mean(dim=1)
             return _real_inverse(spectrum)
         matrix = self.gain.flatten(1) @ _circulant_table(height, width).to(self.gain)
-        # Both operands in the order (cell, channel): a view where the map is stored channels-last.
-        flat = x.flatten(2).transpose(1, 2).reshape(len(x), cells * channels)
-        operator = matrix.view(channels, cells, cells).transpose(0, 1).reshape(cells * channels, cells)
-        return (flat @ operator).view(-1, height, width) / channels
+        operator = matrix.view(channels * cells, cells)
+        return (batch_major(x).reshape(len(x), -1) @ operator).view(-1, height, width) / channels
 
     def pooled(self, x: Tensor) -> Tensor:
         """Only the gain at frequency zero reaches the spatial mean."""
@@ -195,11 +195,6 @@ def cosine_table(height: int, width: int, kernel: int) -> Tensor:
 def mirror(maps: Tensor) -> Tensor:
     """E(−n): each cell (i, j) takes the value of cell (−i mod H, −j mod W) of a (B, H, W) map."""
     return maps.flip(dims=(1, 2)).roll(shifts=(1, 1), dims=(1, 2))
-
-
-def channel_mean(x: Tensor, weight: Tensor) -> Tensor:
-    """mean_c X[b, c, i, j] · weight[c, i, j]: (B, C, H, W), (C, H, W) -> (B, H, W)."""
-    return (x * weight).mean(dim=1)
 
 
 def _real_inverse(spectrum: Tensor) -> Tensor:

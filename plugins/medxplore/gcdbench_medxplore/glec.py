@@ -1,4 +1,4 @@
-"""Global-local energy contrast activation (Eq. glec_attention) and the weighted feature (Eq. weighted_feature)."""
+"""Global-local energy contrast activation (Eq. glec_attention)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,3 @@ class GLEC(nn.Module):
         std = torch.where(flatness, torch.ones_like(squares), squares).sqrt().masked_fill(flatness, 0.0)
         contrast = deviation / (std + self.eps)
         return torch.sigmoid(self.gamma * contrast).view_as(variance)
-
-
-def weighted_map(x: Tensor, attention: Tensor) -> Tensor:
-    """X_out = X ⊙ A + X: (B, C, H, W), (B, H, W) -> (B, C, H, W)."""
-    return x * attention.unsqueeze(1) + x
-
-
-def attended_mean(x: Tensor, attention: Tensor) -> Tensor:
-    """The spatial mean of X ⊙ A without building it: (B, C, H, W), (B, H, W) -> (B, C)."""
-    weights = attention.flatten(1).unsqueeze(1) / attention[0].numel()  # (B, 1, N)
-    return torch.bmm(weights, x.flatten(2).transpose(1, 2)).squeeze(1)

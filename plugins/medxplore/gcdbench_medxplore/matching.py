@@ -15,7 +15,7 @@ def candidate_similarity(tokens: Tensor, first: Tensor, second: Tensor) -> Tenso
     """
     size, count = len(first), tokens.shape[1]
     if count <= 4 * first.shape[1]:
-        norms: Tensor = torch.linalg.vector_norm(tokens, dim=2).clamp_min(1e-8)
+        norms = tokens.square().sum(dim=2).clamp_min(1e-16).sqrt()  # clamped: sqrt has no slope at 0
         products = torch.bmm(tokens[:size], tokens[size:].transpose(1, 2))
         cosines: Tensor = products / (norms[:size, :, None] * norms[size:, None, :])
         rows = cosines.gather(1, first[:, :, None].expand(-1, -1, count))

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcdbench.api import ConfigError
+from gcdbench_medxplore.layout import batch_major
 
 REFERENCE_CELLS = 49
 """Cells of the paper's map (ResNet-18 at 224 px: 7 × 7), of which it keeps K = 8."""
@@ -24,7 +25,7 @@ def patch_tokens(x: Tensor, grid: int | None = None) -> Tensor:
     """T (B, N, C): X (B, C, H, W) averaged over the same regions, row by row."""
     if grid is not None:
         x = _region_means(x, grid)
-    return x.flatten(2).transpose(1, 2)
+    return batch_major(x).transpose(1, 2)
 
 
 def top_k(scores: Tensor, k: int) -> Tensor:

@@ -1,0 +1,52 @@
+"""Sums over a map are the same, in value and gradient, however the map lies in memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from gcdbench_medxplore.layout import attended_mean, batch_major, channel_means
+
+
+def batch_innermost(x):
+    return x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x.contiguous(),
+    "channels-last": lambda x: x.contiguous(memory_format=torch.channels_last),
+    "batch-innermost": batch_innermost,
+}
+SHAPES = [(1, 3, 4, 4), (4, 3, 4, 5), (6, 5, 1, 1), (2, 1, 3, 2)]
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def check(ours, reference, x, *others):
+    """Both functions on the same leaves: equal values, equal gradients for a random weighting of the result."""
+    results = []
+    for function in (ours, reference):
+        leaves = [x.detach().clone(memory_format=torch.preserve_format).requires_grad_()]
+        leaves += [other.detach().clone().requires_grad_() for other in others]
+        out = function(*leaves)
+        (out * randn(*out.shape, seed=9)).sum().backward()
+        results.append([out.detach(), *(leaf.grad for leaf in leaves)])
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_do_not_depend_on_the_layout(shape, layout):
+    x = LAYOUTS[layout](randn(*shape))
+    batch, channels, height, width = shape
+    check(channel_means, lambda x, w: torch.einsum("bcij,mcij->mbij", x, w) / channels, x, randn(2, *shape[1:], seed=1))
+    check(
+        attended_mean,
+        lambda x, a: torch.einsum("bcij,bij->bc", x, a) / (height * width),
+        x,
+        randn(batch, height, width, seed=2),
+    )
+    check(batch_major, lambda x: x.reshape(batch, channels, height * width), x)
+    assert batch_major(batch_innermost(randn(*shape))).is_contiguous()
