@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,12 @@ from gcdbench.data.types import IntArray
 from gcdbench.errors import TrainingError
 from gcdbench.training import checkpoint, rng
 from gcdbench.training.distributed import average_gradients, broadcast_modules, wait_for_all, world
+from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.sampler import batch_size_for, epoch_rng
 
 if TYPE_CHECKING:
     from gcdbench.training.parametric import ParametricMethod
-
-PROGRESS_SECONDS = 0.5
 
 
 class Engine:
@@ -274,53 +272,3 @@ class Engine:
                 "sums are rounded differently, so the result may differ in the last digits.",
             )
         wait_for_all()
-
-
-class Meter:
-    """Mean losses of the epoch and the speed of this process."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
-        self.restart()
-
-    def restart(self) -> None:
-        """Measure speed from now on."""
-        self._begin = self._shown = time.monotonic()
-        self._images = 0
-
-    def start_epoch(self) -> None:
-        """Forget the losses of the epoch before."""
-        self._sums.clear()
-        self._counts.clear()
-
-    def add(self, values: dict[str, float], images: int) -> None:
-        """Take in one step."""
-        self._images += images
-        for name, value in values.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-            self._counts[name] = self._counts.get(name, 0) + 1
-
-    def means(self) -> dict[str, float]:
-        """Mean of each loss over the steps of the epoch that had it."""
-        return {name: total / self._counts[name] for name, total in self._sums.items()}
-
-    def speed(self) -> float:
-        """Images a second."""
-        return self._images / max(time.monotonic() - self._begin, 1e-9)
-
-    def progress_due(self) -> bool:
-        """True at most every PROGRESS_SECONDS."""
-        now = time.monotonic()
-        if now - self._shown < PROGRESS_SECONDS:
-            return False
-        self._shown = now
-        return True
-
-    def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        return {"sums": dict(self._sums), "counts": dict(self._counts)}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
-        self._sums, self._counts = dict(state["sums"]), dict(state["counts"])

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from gcdbench.data.types import IntArray
 
 
 class Projector(nn.Module):
@@ -56,3 +60,13 @@ class Prototypes(nn.Module):
     def forward(self, feature: Tensor) -> Tensor:
         """(R, C) -> (R, K), cosines in [−1, 1]."""
         return F.linear(F.normalize(feature, dim=1), F.normalize(self.weight, dim=1))
+
+
+def nearest_prototype(
+    pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
+) -> tuple[IntArray, NDArray[np.float32]]:
+    """Cluster and confidence (softmax of cosine / temperature) of each row; ties go to the first prototype."""
+    with torch.no_grad():
+        logits = prototypes(torch.from_numpy(pooled).to(prototypes.weight.device))
+        confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
+    return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gcdbench.backbones.base import Backbone, TailOutput
 from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
@@ -22,7 +21,8 @@ from gcdbench.methods.base import Prediction
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
 from gcdbench.training.distributed import gather_objects, gather_views, world
-from gcdbench.training.heads import Projector, Prototypes
+from gcdbench.training.heads import Projector, Prototypes, nearest_prototype
+from gcdbench.training.naming import State, load_states, merge_states
 from gcdbench.training.precision import autocast, check_precision
 from gcdbench.training.sampler import balanced_order
 from gcdbench.training.schedules import cosine_lr
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 CHUNK = 256
 """Images that go through the tail at once when nothing is learnt."""
-
-State = dict[str, Tensor]
 
 
 class ParametricMethod:
@@ -190,7 +188,7 @@ class ParametricMethod:
 
     def state_dict(self) -> State:
         """The deployable model: tail and prototypes, nothing else."""
-        return _flatten({"tail": self.backbone.tail, "prototypes": self.prototypes})
+        return merge_states({"tail": self.backbone.tail, "prototypes": self.prototypes})
 
     def load_state_dict(self, state: State) -> None:
         """Restore what :meth:`state_dict` gave; training-only modules stay as they are."""
@@ -198,15 +196,15 @@ class ParametricMethod:
             with rng.isolated():
                 self.backbone = self.ctx.backbone.to(self.device)
                 self._build(len(state["prototypes.weight"]))
-        _unflatten({"tail": self.backbone.tail, "prototypes": self.prototypes}, state)
+        load_states({"tail": self.backbone.tail, "prototypes": self.prototypes}, state)
 
     def auxiliary_state(self) -> State:
         """What exists in training only: the projector and the extra modules."""
-        return _flatten({"projector": self.projector, **self.extras})
+        return merge_states({"projector": self.projector, **self.extras})
 
     def load_auxiliary_state(self, state: State) -> None:
         """Restore what :meth:`auxiliary_state` gave, after :meth:`load_state_dict`."""
-        _unflatten({"projector": self.projector, **self.extras}, state)
+        load_states({"projector": self.projector, **self.extras}, state)
 
     def save_model(self, directory: Path) -> None:
         """Write the model so that it predicts without this method's code (see :mod:`gcdbench.training.deploy`)."""
@@ -251,25 +249,3 @@ class ParametricMethod:
                 pooled[start : start + CHUNK] = self.backbone.run_tail(hidden).pooled.float().cpu().numpy()
         self.backbone.train(training)
         return pooled
-
-
-def nearest_prototype(
-    pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
-) -> tuple[IntArray, NDArray[np.float32]]:
-    """Cluster and confidence (softmax of cosine / temperature) of each row; ties go to the first prototype."""
-    with torch.no_grad():
-        logits = prototypes(torch.from_numpy(pooled).to(prototypes.weight.device))
-        confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
-    return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()
-
-
-def _flatten(modules: dict[str, nn.Module]) -> State:
-    return {
-        f"{prefix}.{name}": value for prefix, module in modules.items() for name, value in module.state_dict().items()
-    }
-
-
-def _unflatten(modules: dict[str, nn.Module], state: State) -> None:
-    for prefix, module in modules.items():
-        start = f"{prefix}."
-        module.load_state_dict({name[len(start) :]: value for name, value in state.items() if name.startswith(start)})
