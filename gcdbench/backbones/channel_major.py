@@ -54,6 +54,14 @@ def from_channel_major(x: Tensor, height: int, width: int) -> Tensor:
     return x.view(len(x), height, width, -1).permute(3, 0, 1, 2)
 
 
+def spatial_mean(feature_map: Tensor) -> Tensor:
+    """(B, C) mean over the cells of a map (B, C, H, W), taken in the order its memory has."""
+    rows = feature_map.permute(1, 2, 3, 0)
+    if rows.is_contiguous():
+        return rows.flatten(1, 2).mean(dim=1).t()
+    return feature_map.mean(dim=(2, 3))
+
+
 def pointwise(x: Tensor, weight: Tensor) -> Tensor:
     """1×1 convolution: (C, N, B) and weight (O, C, 1, 1) to (O, N, B)."""
     return torch.mm(weight.flatten(1), x.flatten(1)).view(-1, *x.shape[1:])

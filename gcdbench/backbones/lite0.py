@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gcdbench.backbones.base import Backbone
+from gcdbench.backbones.base import Backbone, TailOutput
 from gcdbench.backbones.channel_major import (
     MAX_CELLS,
     from_channel_major,
@@ -19,6 +19,7 @@ from gcdbench.backbones.channel_major import (
     pointwise,
     same_padding,
     separable,
+    spatial_mean,
     to_channel_major,
 )
 from gcdbench.backbones.folding import freeze
@@ -174,6 +175,10 @@ class Lite0(Backbone):
         self.weights_sha256 = NO_WEIGHTS
         self.prefix = Lite0Prefix()
         self.tail = Lite0Tail()
+
+    def run_tail(self, hidden: Tensor) -> TailOutput:
+        feature_map = self.tail(hidden)
+        return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
 
 def _belongs_to_prefix(key: str) -> bool:

@@ -23,8 +23,9 @@ from gcdbench.data.cachefile import Recipe, format_bytes, open_array
 from gcdbench.data.draws import random_words
 from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
-from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation, normalise
+from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
 from gcdbench.errors import ConfigError
+from gcdbench.native.loader import describe_kernels
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
@@ -47,8 +48,7 @@ class ViewSource(Protocol):
 
 
 def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
-    """Prefix output (B, c, h, w) of images in [0, 1], in chunks; the images are normalised in place."""
-    images = normalise(images, backbone.mean, backbone.std)
+    """Prefix output (B, c, h, w) of standardised images, in chunks."""
     with torch.no_grad():
         return torch.cat([backbone.prefix(chunk) for chunk in torch.split(images, CHUNK)])
 
@@ -69,13 +69,22 @@ class OnlineViews:
         both = np.concatenate([ids, ids])
         draw = np.repeat(np.array([2 * step, 2 * step + 1]), len(ids))
         images = augment(
-            self._store[both], augmentation=self._augmentation, ids=both, draw=draw, seed=seed, size=self._size
+            self._store[both],
+            augmentation=self._augmentation,
+            ids=both,
+            draw=draw,
+            seed=seed,
+            size=self._size,
+            mean=self._backbone.mean,
+            std=self._backbone.std,
         )
         return run_prefix(self._backbone, images.to(self._device))
 
     def test(self, ids: IntArray) -> Tensor:
         """(B, c, h, w) float32, made now."""
-        return run_prefix(self._backbone, centre_view(self._store[ids], size=self._size).to(self._device))
+        network = self._backbone
+        images = centre_view(self._store[ids], size=self._size, mean=network.mean, std=network.std)
+        return run_prefix(network, images.to(self._device))
 
 
 class BankViews:
@@ -139,7 +148,14 @@ def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count:
     channels, height, width = probe.shape[1:]
     recipe = Recipe(
         title="view bank",
-        identity={**_identity(ctx, backbone), "augmentation": augmentation.key, "views": count, "seed": BANK_SEED},
+        identity={
+            **_identity(ctx, backbone),
+            "augmentation": augmentation.key,
+            # Compiled and plain kernels differ in the last bits of a view.
+            "kernels": describe_kernels(),
+            "views": count,
+            "seed": BANK_SEED,
+        },
         shape=(len(store), count + 1, height, width, channels),
         dtype=np.float16,
         fill=lambda outputs: fill_bank(ctx, backbone, store, augmentation, outputs),
@@ -161,9 +177,18 @@ def fill_bank(
         ids = np.arange(first, min(first + CHUNK, len(store)))
         pixels = np.asarray(store[ids[0] : ids[-1] + 1])
         if view == count:
-            images = centre_view(pixels, size=ctx.image_size)
+            images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
         else:
-            images = augment(pixels, augmentation=augmentation, ids=ids, draw=view, seed=BANK_SEED, size=ctx.image_size)
+            images = augment(
+                pixels,
+                augmentation=augmentation,
+                ids=ids,
+                draw=view,
+                seed=BANK_SEED,
+                size=ctx.image_size,
+                mean=backbone.mean,
+                std=backbone.std,
+            )
         hidden = run_prefix(backbone, images.to(ctx.device))
         outputs[ids[0] : ids[-1] + 1, view] = hidden.permute(0, 2, 3, 1).to(torch.float16).cpu().numpy()
         return len(ids)
@@ -185,7 +210,8 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
     def fill(features: NDArray[np.float32]) -> None:
         def fill_chunk(first: int) -> int:
             pixels = np.asarray(store[first : first + CHUNK])
-            hidden = run_prefix(backbone, centre_view(pixels, size=ctx.image_size).to(ctx.device))
+            images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
+            hidden = run_prefix(backbone, images.to(ctx.device))
             with torch.no_grad():
                 features[first : first + CHUNK] = backbone.run_tail(hidden).pooled.cpu().numpy()
             return len(pixels)

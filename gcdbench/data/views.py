@@ -7,6 +7,7 @@ view does not depend on the batch it is made in. There is no loop over samples.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -18,6 +19,11 @@ from torch import Tensor
 from gcdbench.data.draws import uniforms
 from gcdbench.data.types import IntArray, Pixels
 from gcdbench.errors import ConfigError, UnknownName
+from gcdbench.native.loader import load_kernels, pointer, share
+
+Channels = tuple[float, float, float]
+ZEROS: Channels = (0.0, 0.0, 0.0)
+ONES: Channels = (1.0, 1.0, 1.0)
 
 GREY = (0.2989, 0.587, 0.114)
 """Weights of red, green and blue in a grey value (ITU-R 601), as torchvision has them."""
@@ -62,7 +68,8 @@ def find_augmentation(name: str) -> Augmentation:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewParameters:
-    """Random parameters of B views: crop corner, flip (B,), colour factors (B, 4) and the order of their use (B, 4)."""
+    """Random parameters of B views: crop corner and flip (B,), colour factors (B, 4) by operation, and the order of
+    the operations (B, 4), −1 where there is nothing to do at this turn."""
 
     top: IntArray
     left: IntArray
@@ -78,12 +85,13 @@ def draw_parameters(
     u = uniforms(seed, ids[:, None], np.broadcast_to(np.asarray(draw), ids.shape)[:, None], np.arange(PARAMETERS))
     spread = np.array([augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue])
     centre = np.array([1.0, 1.0, 1.0, 0.0])
+    order = ORDERS[(u[:, ORDER] * len(ORDERS)).astype(np.int64)]
     return ViewParameters(
         top=(u[:, TOP] * (slack + 1)).astype(np.int64),
         left=(u[:, LEFT] * (slack + 1)).astype(np.int64),
         flip=u[:, FLIP] < augmentation.flip,
         factors=(centre + (2 * u[:, FACTORS:] - 1) * spread).astype(np.float32),
-        order=ORDERS[(u[:, ORDER] * len(ORDERS)).astype(np.int64)],
+        order=np.where(spread[order] > 0, order, -1),
     )
 
 
@@ -95,7 +103,8 @@ def crop(pixels: Pixels, size: int, parameters: ViewParameters) -> Pixels:
     side = pixels.shape[1]
     # One gather of whole pixels from the flattened batch: the flip costs nothing extra.
     flat = (np.arange(len(pixels))[:, None] * side + rows)[:, :, None] * side + columns[:, None, :]
-    return np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0).reshape(len(pixels), size, size, 3)
+    chosen: Pixels = np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0)
+    return chosen.reshape(len(pixels), size, size, 3)
 
 
 def crop_centre(pixels: Pixels, size: int) -> Pixels:
@@ -130,8 +139,8 @@ def jitter(images: Tensor, parameters: ViewParameters) -> Tensor:
     factors = torch.from_numpy(parameters.factors)
     for turn in range(4):
         operation = order[:, turn]
-        factor = factors.gather(1, operation[:, None])[:, 0]
-        mixing = (operation != HUE).nonzero()[:, 0]
+        factor = factors.gather(1, operation.clamp(min=0)[:, None])[:, 0]
+        mixing = ((operation >= 0) & (operation != HUE)).nonzero()[:, 0]
         turning = (operation == HUE).nonzero()[:, 0]
         if len(mixing):
             images[mixing] = _mix_towards(images[mixing], operation[mixing], factor[mixing])
@@ -171,29 +180,65 @@ def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
 
 
 def to_float(pixels: Pixels) -> Tensor:
-    """(B, H, W, 3) uint8 to (B, 3, H, W) float32 in [0, 1]."""
+    """(B, H, W, 3) uint8 to (B, 3, H, W) float32 in [0, 1], channels-last in memory."""
     return torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2).to(torch.float32).div_(255)
 
 
-def normalise(images: Tensor, mean: tuple[float, float, float], std: tuple[float, float, float]) -> Tensor:
+def standardise(images: Tensor, mean: Channels, std: Channels) -> Tensor:
     """Subtract ``mean`` and divide by ``std``, channel by channel, in place."""
     return images.sub_(torch.tensor(mean)[:, None, None]).div_(torch.tensor(std)[:, None, None])
 
 
-def augment(
-    pixels: Pixels, *, augmentation: Augmentation, ids: IntArray, draw: IntArray | int, seed: int, size: int
+def render(
+    pixels: Pixels, size: int, parameters: ViewParameters, mean: Channels = ZEROS, std: Channels = ONES
 ) -> Tensor:
-    """Random views (B, 3, size, size) in [0, 1] of stored images ``pixels`` (B, S, S, 3), whose ids are ``ids``."""
+    """Views (B, 3, size, size) of stored images (B, S, S, 3): crop, flip, jitter, standardise; channels-last in memory.
+
+    The compiled kernel does in one pass what the functions above do in many; they agree up to rounding.
+    """
+    check_sizes(pixels.shape[1], size)
+    kernels = load_kernels()
+    if kernels is None:
+        return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
+    out = torch.empty(len(pixels), size, size, 3)
+    arrays = [
+        torch.from_numpy(np.ascontiguousarray(array, dtype=kind))
+        for array, kind in (
+            (pixels, np.uint8),
+            (parameters.top, np.int64),
+            (parameters.left, np.int64),
+            (parameters.flip, np.uint8),
+            (parameters.factors, np.float32),
+            (parameters.order, np.int64),
+        )
+    ]
+    stored, *drawn = (pointer(array, array.dtype) for array in arrays)
+    colours = torch.tensor([mean, std])
+    sides = (ctypes.c_int64(pixels.shape[1]), ctypes.c_int64(size))
+    share(kernels.make_views, len(out), stored, pointer(out), *sides, *drawn, pointer(colours[0]), pointer(colours[1]))
+    return out.permute(0, 3, 1, 2)
+
+
+def augment(
+    pixels: Pixels,
+    *,
+    augmentation: Augmentation,
+    ids: IntArray,
+    draw: IntArray | int,
+    seed: int,
+    size: int,
+    mean: Channels = ZEROS,
+    std: Channels = ONES,
+) -> Tensor:
+    """Random views (B, 3, size, size) of stored images ``pixels`` (B, S, S, 3), whose ids are ``ids``."""
     check_sizes(pixels.shape[1], size)
     slack = pixels.shape[1] - size
-    parameters = draw_parameters(augmentation, ids=ids, draw=draw, seed=seed, slack=slack)
-    images = to_float(crop(pixels, size, parameters))
-    if augmentation.brightness or augmentation.contrast or augmentation.saturation or augmentation.hue:
-        images = jitter(images, parameters)
-    return images
+    return render(
+        pixels, size, draw_parameters(augmentation, ids=ids, draw=draw, seed=seed, slack=slack), mean=mean, std=std
+    )
 
 
-def centre_view(pixels: Pixels, *, size: int) -> Tensor:
-    """The one view used for evaluation, (B, 3, size, size) in [0, 1]: the centre."""
+def centre_view(pixels: Pixels, *, size: int, mean: Channels = ZEROS, std: Channels = ONES) -> Tensor:
+    """The one view used for evaluation, (B, 3, size, size): the centre, standardised."""
     check_sizes(pixels.shape[1], size)
-    return to_float(crop_centre(pixels, size))
+    return standardise(to_float(crop_centre(pixels, size)), mean, std)

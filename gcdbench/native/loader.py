@@ -54,7 +54,7 @@ class Geometry(ctypes.Structure):
     """Sizes of a filter; the C structure of the same name."""
 
     _fields_ = tuple(
-        (name, ctypes.c_long)
+        (name, ctypes.c_int64)
         for name in ("batch", "height", "width", "out_height", "out_width", "kernel", "stride", "top", "left")
     )
 
@@ -116,10 +116,13 @@ def share(function: Callable[..., int], count: int, *arguments: object) -> None:
     """Call ``function(first, last, *arguments)`` until all of ``count`` is done, with torch's number of threads."""
     threads = min(torch.get_num_threads(), count)
     if threads <= 1:
-        failed = function(0, count, *arguments)
+        failed = function(ctypes.c_int64(0), ctypes.c_int64(count), *arguments)
     else:
         bounds = [count * i // threads for i in range(threads + 1)]
-        calls = [_pool(threads).submit(function, first, last, *arguments) for first, last in pairwise(bounds)]
+        calls = [
+            _pool(threads).submit(function, ctypes.c_int64(first), ctypes.c_int64(last), *arguments)
+            for first, last in pairwise(bounds)
+        ]
         failed = max(call.result() for call in calls)
     if failed:
         raise MemoryError("a compiled kernel could not allocate its working memory")

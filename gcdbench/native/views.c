@@ -5,6 +5,7 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE };
@@ -15,29 +16,29 @@ static inline float clip1(float v) { return v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f :
 static inline float larger(float a, float b) { return a > b ? a : b; }
 static inline float smaller(float a, float b) { return a < b ? a : b; }
 
-static float mean_grey(const float *r, const float *g, const float *b, long rows, long columns)
+static float mean_grey(const float *r, const float *g, const float *b, int64_t rows, int64_t columns)
 {
     double total = 0.0;
-    for (long i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         float sum = 0.0f;
-        for (long k = i * columns; k < (i + 1) * columns; k++) sum += RED * r[k] + GREEN * g[k] + BLUE * b[k];
+        for (int64_t k = i * columns; k < (i + 1) * columns; k++) sum += RED * r[k] + GREEN * g[k] + BLUE * b[k];
         total += sum;
     }
     return (float)(total / (double)(rows * columns));
 }
 
-static void mix(float *restrict r, float *restrict g, float *restrict b, long count, float factor, float add)
+static void mix(float *restrict r, float *restrict g, float *restrict b, int64_t count, float factor, float add)
 {
-    for (long k = 0; k < count; k++) {
+    for (int64_t k = 0; k < count; k++) {
         r[k] = clip1(r[k] * factor + add);
         g[k] = clip1(g[k] * factor + add);
         b[k] = clip1(b[k] * factor + add);
     }
 }
 
-static void saturate(float *restrict r, float *restrict g, float *restrict b, long count, float factor)
+static void saturate(float *restrict r, float *restrict g, float *restrict b, int64_t count, float factor)
 {
-    for (long k = 0; k < count; k++) {
+    for (int64_t k = 0; k < count; k++) {
         float add = (1.0f - factor) * (RED * r[k] + GREEN * g[k] + BLUE * b[k]);
         r[k] = clip1(r[k] * factor + add);
         g[k] = clip1(g[k] * factor + add);
@@ -54,9 +55,9 @@ static inline float channel_at(float value, float chroma, float sixth, float pla
     return value - chroma * clip1(slope);
 }
 
-static void turn_hue(float *restrict r, float *restrict g, float *restrict b, long count, float shift)
+static void turn_hue(float *restrict r, float *restrict g, float *restrict b, int64_t count, float shift)
 {
-    for (long k = 0; k < count; k++) {
+    for (int64_t k = 0; k < count; k++) {
         float red = r[k], green = g[k], blue = b[k];
         float value = larger(larger(red, green), blue), chroma = value - smaller(smaller(red, green), blue);
         float inverse = 1.0f / (chroma > 0.0f ? chroma : 1.0f);
@@ -73,31 +74,31 @@ static void turn_hue(float *restrict r, float *restrict g, float *restrict b, lo
 }
 
 /* pixels (B, side, side, 3) -> out (B, size, size, 3). factors, order: (B, 4); order < 0 skips a turn. */
-int make_views(long first, long last, const unsigned char *pixels, float *out, long side, long size, const long *top,
-               const long *left, const unsigned char *flip, const float *factors, const long *order,
+int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *out, int64_t side, int64_t size, const int64_t *top,
+               const int64_t *left, const unsigned char *flip, const float *factors, const int64_t *order,
                const float *mean, const float *std)
 {
-    long count = size * size;
+    int64_t count = size * size;
     float *r = malloc(sizeof(float) * (size_t)(3 * count));
     if (r == NULL) return 1;
     float *g = r + count, *b = g + count;
-    for (long n = first; n < last; n++) {
-        for (long i = 0; i < size; i++) {
+    for (int64_t n = first; n < last; n++) {
+        for (int64_t i = 0; i < size; i++) {
             const unsigned char *row = pixels + ((n * side + top[n] + i) * side + left[n]) * 3;
-            long at = i * size;
+            int64_t at = i * size;
             if (flip[n])
-                for (long j = 0; j < size; j++) {
+                for (int64_t j = 0; j < size; j++) {
                     const unsigned char *p = row + 3 * (size - 1 - j);
                     r[at + j] = (float)p[0] / 255.0f, g[at + j] = (float)p[1] / 255.0f, b[at + j] = (float)p[2] / 255.0f;
                 }
             else
-                for (long j = 0; j < size; j++) {
+                for (int64_t j = 0; j < size; j++) {
                     const unsigned char *p = row + 3 * j;
                     r[at + j] = (float)p[0] / 255.0f, g[at + j] = (float)p[1] / 255.0f, b[at + j] = (float)p[2] / 255.0f;
                 }
         }
-        for (long turn = 0; turn < 4; turn++) {
-            long operation = order[4 * n + turn];
+        for (int64_t turn = 0; turn < 4; turn++) {
+            int64_t operation = order[4 * n + turn];
             if (operation < 0) continue;
             float factor = factors[4 * n + operation];
             if (operation == BRIGHTNESS) mix(r, g, b, count, factor, 0.0f);
@@ -106,7 +107,7 @@ int make_views(long first, long last, const unsigned char *pixels, float *out, l
             if (operation == HUE) turn_hue(r, g, b, count, factor);
         }
         float *to = out + n * 3 * count;
-        for (long k = 0; k < count; k++) {
+        for (int64_t k = 0; k < count; k++) {
             to[3 * k] = (r[k] - mean[0]) / std[0];
             to[3 * k + 1] = (g[k] - mean[1]) / std[1];
             to[3 * k + 2] = (b[k] - mean[2]) / std[2];
