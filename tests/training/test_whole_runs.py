@@ -1,0 +1,115 @@
+"""Trained methods through the runner: a hostile loss, an interruption, a saved model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gcdbench.errors import TrainingError
+from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.runner import execute
+from gcdbench.store.rundir import DONE, FAILED, RunDirectory
+from gcdbench.testing.tiny import TinyBackbone
+from gcdbench.training import checkpoint
+from gcdbench.training.deploy import load_model
+
+PLUGIN = """
+from gcdbench.api import SimGCD
+from gcdbench.plugins import BackboneSpec, MethodSpec, hookimpl
+from gcdbench.testing.tiny import TinyBackbone, shrink
+
+
+def load_tiny(weights):
+    return TinyBackbone()
+
+
+class Small(shrink(SimGCD)):
+    stops_at = None
+
+    def losses(self, batch):
+        if batch.step == self.stops_at:
+            raise KeyboardInterrupt
+        return super().losses(batch)
+
+
+class Hostile(Small):
+    def losses(self, batch):
+        return {**super().losses(batch), "poison": batch.logits.mean() * (float("nan") if batch.step == 3 else 0.0)}
+
+
+@hookimpl
+def gcdbench_methods():
+    config = "gcdbench.api:SimGCDConfig"
+    return [
+        MethodSpec(name="small", factory=f"{__name__}:Small", config=config, trained=True),
+        MethodSpec(name="hostile", factory=f"{__name__}:Hostile", config=config, trained=True),
+    ]
+
+
+@hookimpl
+def gcdbench_backbones():
+    return [BackboneSpec(name="tiny", factory=f"{__name__}:load_tiny")]
+"""
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> PluginManager:
+    file = tmp_path / "plugin_for_whole_runs.py"
+    file.write_text(PLUGIN)
+    return PluginManager(points=[], files=[file])
+
+
+def run(manager: PluginManager, runs: Path, method: str = "small") -> Any:
+    request = RunRequest(
+        method=method,
+        dataset="phantom",
+        overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "3", "batch_size": "16"},
+        dataset_options={"n_per_class": "8"},
+    )
+    return execute(make_plan(request, manager), Placement(runs=runs, workers=1), manager)
+
+
+def hashes(directory: RunDirectory) -> dict[str, str]:
+    return {name: entry["sha256"] for name, entry in directory.record()["predictions"].items()}
+
+
+def test_a_poisoned_loss_fails_the_run_with_step_and_values(manager: PluginManager, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"step 3 .*'poison' is not finite"):
+        run(manager, tmp_path / "runs", "hostile")
+    [record] = (tmp_path / "runs").glob("*/*/*/run.json")
+    directory = RunDirectory(record.parent)
+    assert directory.status() == FAILED
+    said = json.loads(record.read_text())["error"]
+    assert "step 3" in said
+    assert "poison = nan" in said
+    assert "cls_u = " in said
+    state = checkpoint.read_state(directory.checkpoint_dir / checkpoint.FAILED)
+    assert state["total_steps"] == 3
+
+
+def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
+    manager: PluginManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(manager, tmp_path / "whole")
+    monkeypatch.setenv("GCDBENCH_CHECKPOINT_SECONDS", "0")
+    small = manager.get("methods", "small").load()
+    with monkeypatch.context() as patch:
+        patch.setattr(small, "stops_at", 5)
+        with pytest.raises(KeyboardInterrupt):
+            run(manager, tmp_path / "broken")
+    resumed = run(manager, tmp_path / "broken")
+    assert resumed.directory.status() == DONE
+    assert hashes(resumed.directory) == hashes(whole.directory)
+    events = (resumed.directory.path / "events.jsonl").read_text().splitlines()
+    assert [e["total_steps"] for e in map(json.loads, events) if e["type"] == "resumed"] == [5]
+
+
+def test_the_run_directory_holds_a_model_that_loads(manager: PluginManager, tmp_path: Path) -> None:
+    result = run(manager, tmp_path / "runs")
+    predictor = load_model(result.directory.path, load_backbone=TinyBackbone)
+    assert predictor.card.image_size == 32
+    assert predictor.card.k == 8
