@@ -34,7 +34,9 @@ def content_hashes(
     """
     if source.fingerprint is None or cache is None:
         return _compute(source, workers, progress)
-    token = hashlib.sha256("\0".join((source.fingerprint, *source.keys)).encode()).hexdigest()[:32]
+    # Name and place as well: the fingerprints of two datasets need not differ.
+    named = (source.card.name, source.location, source.fingerprint, *source.keys)
+    token = hashlib.sha256("\0".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     file = cache / "hashes" / f"{token}.npy"
     known = _read(file, len(source))
     if known is not None:

@@ -186,7 +186,7 @@ def _fill(job: _Job, chunk: range) -> list[tuple[int, str]]:
 def _write_row(job: _Job, handle: BinaryIO, index: int) -> None:
     data = job.raw(index)
     if hashlib.sha256(data).digest() != job.expected[index].tobytes():
-        raise UnreadableImageError("it changed while the dataset was being prepared")
+        raise UnreadableImageError("its content is not the one that was hashed")
     image = open_image(data) if job.decode is None else Image.fromarray(job.decode(data))
     handle.seek(job.offset + int(job.row_of[index]) * job.side**2 * 3)
     # Plain writes instead of a shared memory map: the process stays small whatever the size of the dataset.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from gcdbench.errors import DataError
@@ -58,16 +61,20 @@ def map_chunks(
 def _in_pool(
     task: Callable[[State, range], Result], state: State, chunks: list[range], workers: int
 ) -> Iterator[Result]:
+    packed = _pack(state)
     # spawn: the calling process may hold torch's threads, which a fork would copy in an unknown condition.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(state,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(packed,))
     waiting: deque[Future[Result]] = deque()
+    # What the user's own script defines is found by running that script again, as multiprocessing always does.
+    starting = nullcontext if b"__main__" in packed else _hidden_main
     try:
         for chunk in chunks:
             # A bounded number of chunks is under way, so that results never pile up in memory.
             if len(waiting) >= 4 * workers:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(_run, task, chunk))
+            with starting():
+                waiting.append(pool.submit(_run, task, chunk))
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
@@ -79,9 +86,37 @@ def _in_pool(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start(state: Any) -> None:
+def _pack(state: object) -> bytes:
+    try:
+        return pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise DataError(
+            f"The dataset cannot be read by worker processes: {error}.",
+            hint="Its 'raw' and 'decode' must be picklable; with --workers 1 no worker processes are used.",
+        ) from None
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Workers started in here do not run the calling script again.
+
+    They need nothing of it, and a script without ``if __name__ == "__main__"`` would start workers in its workers.
+    """
+    main = sys.modules["__main__"]
+    missing = object()
+    file, spec = main.__dict__.pop("__file__", missing), main.__dict__.pop("__spec__", missing)
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        for name, value in (("__file__", file), ("__spec__", spec)):
+            if value is not missing:
+                setattr(main, name, value)
+
+
+def _start(packed: bytes) -> None:
     global _state
-    _state = state
+    _state = pickle.loads(packed)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,25 @@ def test_a_killed_process_leaves_no_store_and_no_workers(make_folder, cache: Pat
     store = prepare_store(opened(root), 64, cache, workers=2)
     assert [path.name for path in stores.iterdir()] == [store.key]
     assert len(store) == 500
+
+
+def test_a_script_without_a_guard_can_prepare(make_folder, cache: Path, tmp_path: Path) -> None:
+    """multiprocessing would run the script again in every worker, and fail."""
+    root = make_folder({"a": 80, "b": 80})
+    script = tmp_path / "unguarded.py"
+    script.write_text(PREPARE.replace('if __name__ == "__main__":', "if True:"))
+    process = start(script, root, cache)
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0
+    assert output.count("KEY") == 1
+
+
+def test_a_source_that_workers_cannot_get_is_refused(make_folder, cache: Path) -> None:
+    source = opened(make_folder({"a": 80, "b": 80}))
+    local = replace(source, raw=lambda index: source.raw(index), fingerprint=None)
+    with pytest.raises(DataError, match="worker processes"):
+        prepare_store(local, 16, cache, workers=2)
+    assert len(prepare_store(local, 16, cache, workers=1)) == 160
 
 
 MEASURE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -88,63 +88,73 @@ def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None)
     ``test_root`` is a second folder of the same classes that holds the test part.
     """
     listing = list_images(root)
-    parts = {file.key.split("/")[0] for file in listing.files}
-    has_parts = test_root is None and bool(parts) and parts <= set(PARTS) and "train" in parts
-    folder_of = _second if has_parts else _first
-    files, ignored = list(listing.files), list(listing.ignored)
-    names = [file.key for file in files]
-    partition = [PARTS[_first(file)] if has_parts else "train" for file in files]
+    tops = {_level(file.key, 0) for file in listing.files}
+    has_parts = bool(tops) and tops <= set(PARTS) and "train" in tops
+    samples = [
+        _Sample(
+            file=file,
+            key=file.key,
+            path=file.key,
+            label=_level(file.key, 1 if has_parts else 0),
+            part=PARTS[_level(file.key, 0)] if has_parts else "train",
+        )
+        for file in listing.files
+    ]
+    ignored = list(listing.ignored)
     if test_root is not None:
         more = list_images(test_root)
-        prefix = f"{test_root.name}/"
-        files += more.files
-        ignored += [IgnoredFile(key=prefix + item.key, reason=item.reason) for item in more.ignored]
-        names += [str(test_root / file.key) for file in more.files]
-        partition += ["test"] * len(more.files)
-    classes = card.classes or tuple(sorted({folder_of(file) for file in files} - {""}))
-    if len(classes) < 1 or not files:
-        raise DataError(
-            f"There are no class folders with images in {root}.",
-            hint="Expected <folder>/<class>/<image>; hidden files and unknown extensions do not count.",
-        )
+        samples += [
+            _Sample(
+                file=file,
+                key=f"{test_root.name}/{file.key}",
+                path=str(test_root / file.key),
+                label=_level(file.key, 0),
+                part="test",
+            )
+            for file in more.files
+        ]
+        ignored += [IgnoredFile(key=f"{test_root.name}/{item.key}", reason=item.reason) for item in more.ignored]
+    classes = card.classes or tuple(sorted({sample.label for sample in samples} - {""}))
     index = {name: position for position, name in enumerate(classes)}
-    kept = [position for position, file in enumerate(files) if folder_of(file) in index]
-    strays = [_stray(file, folder_of(file)) for file in files if folder_of(file) not in index]
+    kept = [sample for sample in samples if sample.label in index]
     if not kept:
         raise DataError(
-            f"{root} has none of the class folders of '{card.name}' ({', '.join(classes[:3])}, ...).",
-            hint=f"Expected layout: {card.layout}",
+            f"There are no class folders with images in {root}.",
+            hint=f"Expected {card.layout if card.classes else '<folder>/<class>/<image>'}; hidden files and unknown "
+            "extensions do not count.",
         )
-    shown = len(listing.files)
-    keys = tuple(
-        files[position].key if position < shown or test_root is None else f"{test_root.name}/{files[position].key}"
-        for position in kept
-    )
-    chosen = np.array([partition[position] for position in kept])
+    for sample in samples:
+        if sample.label not in index:
+            reason = "in a folder that is no class" if sample.label else "not in a class folder"
+            ignored.append(IgnoredFile(key=sample.key, reason=reason))
     return DatasetSource(
         card=card if card.classes else replace(card, classes=classes),
-        keys=keys,
-        labels=np.array([index[folder_of(files[position])] for position in kept], dtype=np.int64),
+        keys=tuple(sample.key for sample in kept),
+        labels=np.array([index[sample.label] for sample in kept], dtype=np.int64),
         raw=FileReader(
             root=str(root),
-            names=tuple(names[position] for position in kept),
-            ignored=(*ignored, *strays),
-            size=sum(files[position].size for position in kept),
+            names=tuple(sample.path for sample in kept),
+            ignored=tuple(ignored),
+            size=sum(sample.file.size for sample in kept),
         ),
-        partition=chosen,
+        partition=np.array([sample.part for sample in kept]),
         location=str(root) if test_root is None else f"{root} and {test_root}",
-        fingerprint=fingerprint(root, files, f"test in {test_root}"),
+        fingerprint=fingerprint(root, [sample.file for sample in samples], f"test in {test_root}"),
     )
 
 
-def _first(file: FoundFile) -> str:
-    return file.key.split("/")[0] if "/" in file.key else ""
+@dataclass(frozen=True, kw_only=True)
+class _Sample:
+    """An image file on its way to a dataset; ``path`` is relative to the root, or absolute."""
+
+    file: FoundFile
+    key: str
+    path: str
+    label: str
+    part: str
 
 
-def _second(file: FoundFile) -> str:
-    parts = file.key.split("/")
-    return parts[1] if len(parts) > 2 else ""
-
-
-def _stray(file: FoundFile, folder: str) -> IgnoredFile:
-    return IgnoredFile(key=file.key, reason="in a folder that is no class" if folder else "not in a class folder")
+def _level(key: str, depth: int) -> str:
+    """Name of the folder at ``depth`` above a file, or "" where the file does not lie that deep."""
+    folders = key.split("/")[:-1]
+    return folders[depth] if depth < len(folders) else ""
