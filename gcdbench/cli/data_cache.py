@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from gcdbench.cli.options import echo_json, json_option
+
+if TYPE_CHECKING:
+    from gcdbench.data.cache import CacheEntry
 
 
 @click.group()
@@ -55,10 +60,8 @@ def trim(limit: str) -> None:
     _say(trim_cache(cache_dir(), parse_size(limit)))
 
 
-def _say(gone: object) -> None:
-    from gcdbench.data.cache import CacheEntry
+def _say(gone: list[CacheEntry]) -> None:
     from gcdbench.data.cachefile import format_bytes
 
-    entries = [entry for entry in gone if isinstance(entry, CacheEntry)] if isinstance(gone, list) else []
-    freed = format_bytes(sum(entry.bytes for entry in entries))
-    click.echo(f"{len(entries)} entries deleted, {freed} freed.")
+    freed = format_bytes(sum(entry.bytes for entry in gone))
+    click.echo(f"{len(gone)} entries deleted, {freed} freed.")
