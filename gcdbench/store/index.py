@@ -11,7 +11,7 @@ from typing import Any
 
 from gcdbench.errors import GCDBenchError, StoreError
 from gcdbench.store.atomic import write_text
-from gcdbench.store.rundir import DONE, FAILED, UNREADABLE, RunDirectory
+from gcdbench.store.rundir import DONE, FAILED, RUNNING, UNREADABLE, RunDirectory
 
 INDEX_NAME = ".index.json"
 INDEX_SCHEMA = 1
@@ -35,11 +35,16 @@ class RunEntry:
 
 def run_directories(runs: Path) -> Iterator[Path]:
     """Directories three levels below ``runs`` that hold a run.json."""
+    for run in _candidates(runs):
+        if os.path.isfile(f"{run}/run.json"):
+            yield Path(run)
+
+
+def _candidates(runs: Path) -> Iterator[str]:
+    """Directories three levels below ``runs``. Text, not paths: a store may hold ten thousand runs."""
     for dataset in _subdirectories(runs):
         for method in _subdirectories(dataset):
-            for run in _subdirectories(method):
-                if os.path.isfile(os.path.join(run, "run.json")):
-                    yield Path(run)
+            yield from _subdirectories(method)
 
 
 def _subdirectories(path: Path | str) -> list[str]:
@@ -50,22 +55,24 @@ def _subdirectories(path: Path | str) -> list[str]:
         return []
 
 
-def _stamp(path: Path) -> list[int]:
-    stamps = []
-    for name in ("run.json", "scores.json"):
-        try:
-            stat = os.stat(path / name)
-            stamps += [stat.st_mtime_ns, stat.st_size]
-        except FileNotFoundError:
-            stamps += [0, 0]
-    return stamps
+def _stamp(run: str) -> list[int] | None:
+    """Times and sizes of the two files the cache mirrors; None where there is no run."""
+    try:
+        record = os.stat(f"{run}/run.json")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        scores = os.stat(f"{run}/scores.json")
+    except FileNotFoundError:
+        return [record.st_mtime_ns, record.st_size, 0, 0]
+    return [record.st_mtime_ns, record.st_size, scores.st_mtime_ns, scores.st_size]
 
 
 def _read_entry(path: Path) -> RunEntry:
     directory = RunDirectory(path)
     try:
         record = directory.record()
-        status = directory.status()
+        status = directory.status() if record.get("status") == RUNNING else str(record.get("status"))
         scores = directory.scores() if status == DONE else {}
     except GCDBenchError as error:
         return RunEntry(path=path, record={}, scores={}, status=UNREADABLE, problem=error.message)
@@ -79,15 +86,27 @@ def load_runs(runs: Path) -> list[RunEntry]:
     entries: list[RunEntry] = []
     fresh: dict[str, Any] = {}
     changed = False
-    for path in run_directories(runs):
-        name = str(path.relative_to(runs))
-        stamp = _stamp(path)
+    start = len(os.path.join(runs, ""))
+    for run in _candidates(runs):
+        stamp = _stamp(run)
+        if stamp is None:
+            continue
+        name = run[start:]
         known = cache.get(name)
         if known is not None and known["stamp"] == stamp:
             fresh[name] = known
-            entries.append(RunEntry(path=path, record=known["record"], scores=known["scores"], status=known["status"]))
+            record = known["record"]
+            entries.append(
+                RunEntry(
+                    path=Path(run),
+                    record=record,
+                    scores=known["scores"],
+                    status=known["status"],
+                    problem=str(record.get("error", "")),
+                )
+            )
             continue
-        entry = _read_entry(path)
+        entry = _read_entry(Path(run))
         entries.append(entry)
         if entry.status in (DONE, FAILED):  # other states change without a change of the files
             fresh[name] = {"stamp": stamp, "record": entry.record, "scores": entry.scores, "status": entry.status}

@@ -1,0 +1,144 @@
+"""Stored runs without training, for tests of whatever reads a store and for timing it with many runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcdbench.evaluate import score_set
+from gcdbench.identity import run_id
+from gcdbench.metrics.matching import confusion_matrix
+from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.store.predictions import ScoredSet, save_arrays
+from gcdbench.store.rundir import DONE, SCHEMA, RunDirectory
+
+CLASSES, OLD_CLASSES = 8, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeRun:
+    """A run to be written: the request it answers, and how good its made-up predictions are.
+
+    accuracy: share of samples put into their class's own cluster; false_old: share of new samples put with old ones.
+    """
+
+    request: RunRequest
+    accuracy: float = 0.8
+    false_old: float = 0.05
+    samples: int = 240
+    status: str = DONE
+    embedding: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fake_predictions(run: FakeRun) -> ScoredSet:
+    """Predictions with about the wanted accuracy; groups of three samples; the same for the same seed."""
+    rng = np.random.default_rng([run.request.seed, len(run.request.method), int(1000 * run.accuracy)])
+    y_true = np.arange(run.samples) % CLASSES
+    cluster = np.where(rng.random(run.samples) < run.accuracy, y_true, rng.integers(0, CLASSES, run.samples))
+    biased = (y_true >= OLD_CLASSES) & (rng.random(run.samples) < run.false_old)
+    return ScoredSet(
+        ids=np.arange(run.samples),
+        cluster=np.where(biased, y_true - OLD_CLASSES, cluster),
+        y_true=y_true,
+        group=np.arange(run.samples) // 3,
+        is_old=np.arange(CLASSES) < OLD_CLASSES,
+        anchored=True,
+        k_hat=CLASSES,
+        confidence=rng.random(run.samples).astype(np.float32),
+    )
+
+
+def fake_identity(plan: RunPlan, manager: PluginManager) -> dict[str, Any]:
+    """The identity a run of this plan would have on an imaginary split."""
+    backbone = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
+    return identity_of(
+        plan,
+        manifest_sha256="0" * 64,
+        store_key="fake",
+        dataset_id=plan.dataset_name,
+        weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
+        world_size=1,
+        accepted_issues=(),
+    )
+
+
+def fake_scores(scored: ScoredSet, manager: PluginManager) -> dict[str, Any]:
+    """The content of scores.json, computed by the real metrics."""
+    scores, errors = score_set(scored, manager)
+    entry = {
+        "n": len(scored.ids),
+        "old_share": float(scored.is_old[scored.y_true].mean()),
+        "scores": scores,
+        "confusion": confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old)).tolist(),
+        "k_old": int(scored.is_old.sum()),
+    }
+    return {"schema": 1, "sets": {"transductive": entry}, "metrics": {}, "metric_errors": errors}
+
+
+def fake_record(plan: RunPlan, identity: Mapping[str, Any], status: str = DONE) -> dict[str, Any]:
+    """The content of run.json."""
+    return {
+        "schema": SCHEMA,
+        "run_id": run_id(dict(identity)),
+        "identity": dict(identity),
+        "method": plan.method.name,
+        "variant": plan.variant,
+        "dataset": plan.dataset_name,
+        "dataset_options": dict(plan.dataset_options),
+        "preset": plan.preset,
+        "protocol": plan.protocol.name,
+        "seed": plan.seed,
+        "backbone": plan.settings.backbone,
+        "image_size": plan.settings.image_size,
+        "views": plan.settings.views,
+        "world_size": 1,
+        "split": {
+            "old_classes": [f"old {c}" for c in range(OLD_CLASSES)],
+            "new_classes": [f"new {c}" for c in range(CLASSES - OLD_CLASSES)],
+        },
+        "reconstruction": plan.method.reconstruction,
+        "accepted_data_issues": [],
+        "status": status,
+        "started": "2026-01-01T00:00:00+00:00",
+        "finished": "2026-01-01T00:01:00+00:00",
+        "host": "elsewhere",
+        "seconds": {"fit": 58.0, "predict": 2.0},
+    }
+
+
+def write_fake_run(runs: Path, run: FakeRun, manager: PluginManager) -> RunDirectory:
+    """Write one run with real scores of made-up predictions."""
+    plan = make_plan(run.request, manager)
+    identity = fake_identity(plan, manager)
+    record = {**fake_record(plan, identity, run.status), **run.extra}
+    directory = RunDirectory.at(runs, plan.dataset_name, plan.method.name, record["run_id"])
+    directory.path.mkdir(parents=True, exist_ok=True)
+    if run.status == DONE:
+        scored = fake_predictions(run)
+        sha = save_arrays(directory.predictions_dir / "transductive.npz", scored.arrays())
+        record["predictions"] = {"transductive": {"file": "predictions/transductive.npz", "sha256": sha}}
+        _dump(directory.scores_path, fake_scores(scored, manager))
+        if run.embedding:
+            centres = np.random.default_rng(1).normal(size=(CLASSES, 16))
+            noise = np.random.default_rng(2).normal(size=(run.samples, 16))
+            embedding = (3 * centres[scored.y_true] + noise).astype(np.float16)
+            path = directory.path / "embeddings" / "transductive.npz"
+            save_arrays(path, {"ids": scored.ids, "embedding": embedding})
+    for epoch in range(3):
+        losses = {"cls_s": 1.0 / (epoch + 1), "rep_u": 2.0 / (epoch + 1)}
+        directory.append_event({"type": "epoch", "epoch": epoch, "epochs": 3, "lr": 0.1, "losses": losses})
+    (directory.path / "config.toml").write_text(f'method = "{plan.method.name}"\n')
+    _dump(directory.path / "env.json", {"python": "3.11", "packages": {"torch": "2"}, "cpu": "imaginary"})
+    _dump(directory.record_path, record)
+    return directory
+
+
+def _dump(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, sort_keys=True))
