@@ -91,7 +91,7 @@ class BankViews:
     """Views drawn from a bank: ``outputs`` (N, V + 1, h, w, c) float16, the test view last."""
 
     def __init__(self, outputs: NDArray[np.float16], device: str) -> None:
-        self._outputs = outputs
+        self.outputs = outputs
         self._views = outputs.shape[1] - 1
         self._device = device
 
@@ -106,7 +106,7 @@ class BankViews:
 
     def _fetch(self, ids: IntArray, views: IntArray) -> Tensor:
         # Stored channels-last, so the permuted tensor already has the layout the tail wants.
-        rows = torch.from_numpy(self._outputs[ids, views])
+        rows = torch.from_numpy(self.outputs[ids, views])
         return rows.to(self._device).to(torch.float32).permute(0, 3, 1, 2)
 
 

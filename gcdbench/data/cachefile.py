@@ -124,55 +124,6 @@ def _build(home: Path, recipe: Recipe) -> None:
         raise
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheEntry:
-    """One array on the disk; ``used`` is the time of its last use (seconds since 1970)."""
-
-    directory: Path
-    title: str
-    bytes: int
-    used: float
-    identity: Mapping[str, Any]
-
-
-def list_entries(folder: Path) -> list[CacheEntry]:
-    """Every complete array in ``folder``, the least recently used first."""
-    entries = []
-    for meta_file in folder.glob(f"*/{META}"):
-        try:
-            meta = json.loads(meta_file.read_text(encoding="utf-8"))
-            entries.append(
-                CacheEntry(
-                    directory=meta_file.parent,
-                    title=meta["title"],
-                    bytes=meta["bytes"],
-                    used=meta_file.stat().st_mtime,
-                    identity=meta["identity"],
-                )
-            )
-        except (OSError, ValueError, KeyError):
-            continue  # being deleted, or not ours
-    return sorted(entries, key=lambda entry: entry.used)
-
-
-def evict(folder: Path, limit: int = 0) -> list[CacheEntry]:
-    """Delete the least recently used arrays until at most ``limit`` bytes are left; returns what was deleted.
-
-    A process that has an array mapped keeps it until it ends.
-    """
-    entries = list_entries(folder)
-    total = sum(entry.bytes for entry in entries)
-    gone = []
-    for entry in entries:
-        if total <= limit:
-            break
-        (entry.directory / META).unlink(missing_ok=True)  # first, so that nobody opens what is half deleted
-        shutil.rmtree(entry.directory, ignore_errors=True)
-        total -= entry.bytes
-        gone.append(entry)
-    return gone
-
-
 def format_bytes(count: int) -> str:
     """A size for people, in powers of 1000."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -1,0 +1,281 @@
+"""Views for training: stored and fresh, shared and exact."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.context import RunContext
+from gcdbench.data import bank, cachefile
+from gcdbench.data.types import ImageView, Pixels
+from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
+from gcdbench.errors import ConfigError, DiskSpaceError
+
+SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
+
+
+class SmallBackbone(Backbone):
+    """A convolution as prefix, another as tail."""
+
+    name = "small"
+    channels = 6
+    stride = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights_sha256 = "none"
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.prefix = nn.Conv2d(3, 5, 3, stride=2, padding=1).requires_grad_(False).eval()
+            self.tail = nn.Sequential(nn.Conv2d(5, 6, 3, stride=2, padding=1), nn.BatchNorm2d(6))
+
+
+@pytest.fixture(scope="module")
+def store() -> Pixels:
+    return np.random.default_rng(0).integers(0, 256, (COUNT, SIDE, SIDE, 3), dtype=np.uint8)
+
+
+def context(cache: Path | None, **changes: Any) -> RunContext:
+    settings: dict[str, Any] = {
+        "seed": 0,
+        "image_size": SIZE,
+        "views": "bank:3",
+        "store_key": "store-a",
+        "cache_dir": cache,
+        "load_backbone": SmallBackbone,
+    }
+    return RunContext(**{**settings, **changes})
+
+
+def banks(cache: Path) -> list[Path]:
+    return sorted(path for path in (cache / "banks").iterdir() if path.is_dir())
+
+
+def expected_view(store: Pixels, ids: list[int], view: int | None) -> Tensor:
+    """Straight from the definition: one image at a time, no bank."""
+    network = SmallBackbone()
+    rows = []
+    for i in ids:
+        if view is None:
+            image = centre_view(store[i : i + 1], size=SIZE, mean=network.mean, std=network.std)
+        else:
+            image = augment(
+                store[i : i + 1],
+                augmentation=AUGMENTATIONS["paper"],
+                ids=np.array([i]),
+                draw=view,
+                seed=bank.BANK_SEED,
+                size=SIZE,
+                mean=network.mean,
+                std=network.std,
+            )
+        with torch.no_grad():
+            rows.append(network.prefix(image))
+    return torch.cat(rows)
+
+
+def test_bank_holds_every_view_and_the_test_view(tmp_path: Path, store: Pixels) -> None:
+    """Each stored row is the prefix's output for that id and view, up to float16."""
+    source = bank.open_views(context(tmp_path), store)
+    ids = np.array([69, 0, 64, 63])
+    torch.testing.assert_close(source.test(ids), expected_view(store, ids.tolist(), None), rtol=2e-3, atol=2e-3)
+    pair = source.pair(ids, 5, 7)
+    assert pair.shape == (8, 5, 8, 8)
+    assert pair.dtype == torch.float32
+    assert pair.is_contiguous(memory_format=torch.channels_last)
+    chosen = np.concatenate(bank.choose_views(ids, step=5, seed=7, views=3))
+    for row, i, view in zip(pair, [*ids, *ids], chosen, strict=True):
+        torch.testing.assert_close(row, expected_view(store, [int(i)], int(view))[0], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("mode", ["bank:3", "online"])
+def test_pair_is_a_function_of_seed_step_and_id(tmp_path: Path, store: Pixels, mode: str) -> None:
+    """Batches, their order and their size do not matter; steps and seeds do; the two views differ."""
+    source = bank.open_views(context(tmp_path, views=mode), store)
+    ids = np.arange(40)
+    whole = source.pair(ids, 3, 11)
+    some = np.array([17, 4])
+    part = source.pair(some, 3, 11)
+    torch.testing.assert_close(part, whole[[17, 4, 57, 44]], rtol=1e-5, atol=1e-5)
+    assert torch.equal(source.pair(ids, 3, 11), whole)
+    assert not torch.equal(source.pair(ids, 4, 11), whole)
+    assert not torch.equal(source.pair(ids, 3, 12), whole)
+    assert all(not torch.equal(a, b) for a, b in zip(whole[:40], whole[40:], strict=True))
+    assert not whole.requires_grad
+
+
+def test_choice_of_views_is_uniform_over_ordered_pairs() -> None:
+    """Never the same view twice, and every ordered pair equally often, over ids and over steps."""
+    by_id = Counter(
+        zip(*(c.tolist() for c in bank.choose_views(np.arange(24_000), step=0, seed=1, views=4)), strict=True)
+    )
+    ids = np.zeros(1, dtype=np.int64)
+    by_step = Counter(
+        tuple(int(c[0]) for c in bank.choose_views(ids, step=step, seed=1, views=4)) for step in range(6_000)
+    )
+    for counts, expected in ((by_id, 2000), (by_step, 500)):
+        assert set(counts) == {(a, b) for a in range(4) for b in range(4) if a != b}
+        assert max(abs(count - expected) for count in counts.values()) < 5 * expected**0.5
+
+
+def test_second_opening_computes_nothing(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another method or seed finds the bank."""
+    first = bank.open_views(context(tmp_path), store).test(np.arange(5))
+    monkeypatch.setattr(bank, "fill_bank", lambda *arguments: pytest.fail("built again"))
+    events: list[Any] = []
+    again = bank.open_views(context(tmp_path, seed=99, log=events.append), store).test(np.arange(5))
+    assert torch.equal(first, again)
+    assert not events
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"store_key": "store-b"},
+        {"image_size": 12},
+        {"views": "bank:2"},
+        {"augmentation": "geometric"},
+        {"weights": "x"},
+    ],
+)
+def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixels, change: dict[str, Any]) -> None:
+    bank.open_views(context(tmp_path), store)
+    if "weights" in change:
+        other = SmallBackbone()
+        other.weights_sha256 = change["weights"]
+        change = {"load_backbone": lambda: other}
+    bank.open_views(context(tmp_path, **change), store)
+    assert len(banks(tmp_path)) == 2
+
+
+def test_bytes_do_not_depend_on_the_number_of_threads(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One, two or three threads, whatever torch's own setting: the same file."""
+    contents = set()
+    for threads in (1, 2, 3):
+        monkeypatch.setattr("gcdbench.data.parallel.available_cores", lambda n=threads: n)
+        cache = tmp_path / str(threads)
+        bank.open_views(context(cache), store)
+        contents.add((banks(cache)[0] / cachefile.DATA).read_bytes())
+    assert len(contents) == 1
+
+
+def test_size_is_said_before_and_progress_during_the_work(tmp_path: Path, store: Pixels) -> None:
+    events: list[Any] = []
+    bank.open_views(context(tmp_path, log=events.append), store)
+    assert events[0]["type"] == "note"
+    size = COUNT * 4 * 8 * 8 * 5 * 2
+    assert cachefile.format_bytes(size) in events[0]["message"]
+    progress = [event for event in events if event["type"] == "progress"]
+    assert progress[0]["done"] == 0
+    assert progress[-1]["done"] == progress[-1]["total"] == COUNT * 4
+    assert [event["done"] for event in progress] == sorted(event["done"] for event in progress)
+
+
+def test_a_disk_that_is_too_small_is_one_sentence(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 1000, 1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    with pytest.raises(DiskSpaceError, match=r"takes 179 kB, but only 1 kB are free"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+
+
+def test_a_failed_build_leaves_nothing_behind(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the middle: no directory that could be taken for a bank, and the next attempt succeeds."""
+
+    def fail_late(*arguments: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 5:
+            raise RuntimeError("power cut")
+        return augment(*arguments, **settings)
+
+    calls: list[int] = []
+    monkeypatch.setattr(bank, "augment", fail_late)
+    with pytest.raises(RuntimeError, match="power cut"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+    monkeypatch.setattr(bank, "augment", augment)
+    bank.open_views(context(tmp_path), store)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
+    bank.open_views(context(tmp_path), store)
+    home = banks(tmp_path)[0]
+    left = home.with_name(f"{home.name}.part123")
+    home.rename(left)
+    (left / cachefile.META).unlink()
+    bank.open_views(context(tmp_path), store)
+    assert banks(tmp_path) == [home]
+
+
+def _open_in_child(cache: str, pixels: Pixels, queue: Any) -> None:
+    events: list[Any] = []
+    source = bank.open_views(context(Path(cache), log=events.append), pixels)
+    built = any(event.get("type") == "progress" for event in events)
+    queue.put((built, source.test(np.arange(3)).sum().item()))
+
+
+def test_concurrent_runs_build_once(tmp_path: Path, store: Pixels) -> None:
+    """Three processes at once: one builds, the others wait and read the same numbers."""
+    spawn = multiprocessing.get_context("spawn")
+    queue = spawn.Queue()
+    children = [spawn.Process(target=_open_in_child, args=(str(tmp_path), store, queue)) for _ in range(3)]
+    for child in children:
+        child.start()
+    answers = [queue.get(timeout=120) for _ in children]
+    for child in children:
+        child.join()
+    assert sum(built for built, _ in answers) == 1
+    assert len({total for _, total in answers}) == 1
+
+
+def test_bank_is_mapped_and_not_loaded(tmp_path: Path, store: Pixels) -> None:
+    source = bank.open_views(context(tmp_path), store)
+    assert isinstance(source, bank.BankViews)
+    assert isinstance(source.outputs, np.memmap)
+    assert not source.outputs.flags.writeable
+
+
+def test_frozen_features_are_the_pretrained_networks(tmp_path: Path, store: Pixels) -> None:
+    """Pooled output in evaluation mode, for the ids asked for, stored, whatever was trained since."""
+    ctx = context(tmp_path)
+    ids = np.array([3, 69, 1])
+    images = ImageView(ids=ids, store=store)
+    features = bank.frozen_features(ctx, images)
+    network = SmallBackbone().eval()
+    with torch.no_grad():
+        expected = network.run_tail(expected_view(store, ids.tolist(), None)).pooled
+    np.testing.assert_allclose(features, expected.numpy(), rtol=1e-4, atol=1e-5)
+    assert features.dtype == np.float32
+    with torch.no_grad():
+        ctx.backbone.tail[0].weight.zero_()
+    assert np.array_equal(bank.frozen_features(context(tmp_path), images), features)
+    assert np.array_equal(bank.frozen_features(dataclasses.replace(ctx, store_key="other"), images), features)
+
+
+def test_without_an_identity_nothing_is_kept(tmp_path: Path, store: Pixels) -> None:
+    """A store without a key cannot be filed, so its bank lives in memory."""
+    source = bank.open_views(context(tmp_path, store_key=""), store)
+    assert source.test(np.arange(2)).shape == (2, 5, 8, 8)
+    assert not (tmp_path / "banks").exists()
+    assert bank.open_views(context(None), store).test(np.arange(1)).shape == (1, 5, 8, 8)
+
+
+@pytest.mark.parametrize("views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", ""])
+def test_views_that_do_not_exist_are_refused(views: str) -> None:
+    with pytest.raises(ConfigError, match="neither 'online' nor 'bank:V'"):
+        bank.parse_views(views)
