@@ -9,6 +9,34 @@ from gcdbench.plugins.specs import MethodSpec
 
 METHODS = (
     MethodSpec(
+        name="pixels-kmeans",
+        factory="gcdbench.methods.kmeans:PixelsKMeans",
+        config="gcdbench.methods.kmeans:PixelsKMeansConfig",
+        summary="K-means on small copies of the images, without a network",
+        citation="Lloyd. Least Squares Quantization in PCM. IEEE Trans. Inf. Theory 1982",
+        tags=("clustering", "baseline"),
+        needs_backbone=False,
+    ),
+    MethodSpec(
+        name="kmeans",
+        factory="gcdbench.methods.kmeans:KMeans",
+        config="gcdbench.methods.kmeans:KMeansConfig",
+        summary="K-means on frozen features of the unlabelled images",
+        citation="Lloyd. Least Squares Quantization in PCM. IEEE Trans. Inf. Theory 1982",
+        tags=("clustering", "baseline"),
+    ),
+    MethodSpec(
+        name="ss-kmeans",
+        factory="gcdbench.methods.ss_kmeans:SSKMeans",
+        config="gcdbench.methods.ss_kmeans:SSKMeansConfig",
+        summary="GCD's semi-supervised k-means on frozen features",
+        citation="Vaze, Han, Vedaldi, Zisserman. Generalized Category Discovery. CVPR 2022",
+        tags=("clustering", "baseline"),
+        deviations=(
+            "An empty cluster moves to the unlabelled image farthest from its centre; published: not a number.",
+        ),
+    ),
+    MethodSpec(
         name="simgcd",
         factory="gcdbench.methods.simgcd:SimGCD",
         config="gcdbench.methods.simgcd:SimGCDConfig",

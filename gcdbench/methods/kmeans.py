@@ -1,0 +1,117 @@
+"""K-means on frozen features, and on pixels: what clustering gives without any training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcdbench.data.types import GCDData, ImageView, TaskInfo
+from gcdbench.errors import TrainingError
+from gcdbench.methods.base import Prediction
+from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans, nearest_centre, normalise_rows
+
+if TYPE_CHECKING:
+    from gcdbench.context import RunContext
+
+_CHUNK = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class KMeansConfig:
+    """scikit-learn's defaults for the iterations; features have length 1, as in GCD."""
+
+    n_init: int = 10
+    max_iter: int = 300
+    tol: float = 1e-4
+    normalise: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelsKMeansConfig:
+    """``side``: images are averaged down to side × side pixels."""
+
+    n_init: int = 10
+    max_iter: int = 300
+    tol: float = 1e-4
+    side: int = 32
+
+
+class KMeans:
+    """Clusters the unlabelled images; labels are not used, so clusters are tied to no class."""
+
+    anchored = False
+
+    def __init__(self, config: Any, task: TaskInfo, ctx: RunContext) -> None:
+        self.config = config
+        self.task = task
+        self.ctx = ctx
+        self.centres: Floats | None = None
+
+    def points(self, images: ImageView) -> Floats:
+        """(N, D) what is clustered."""
+        from gcdbench.data.bank import frozen_features
+
+        features = frozen_features(self.ctx, images)
+        return normalise_rows(features) if self.config.normalise else features
+
+    def cluster(self, labelled: Floats, data: GCDData, unlabelled: Floats, k: int) -> Clustering:
+        """Find K centres."""
+        c = self.config
+        return constrained_kmeans(
+            unlabelled, k, self.ctx.rng("kmeans"), n_init=c.n_init, max_iter=c.max_iter, tol=c.tol
+        )
+
+    def fit(self, data: GCDData) -> None:
+        """Cluster the training images."""
+        labelled, unlabelled = self.points(data.labelled), self.points(data.unlabelled)
+        k = self.task.k
+        if k is None:
+            from gcdbench.methods.estimate_k import estimate_k
+
+            k = estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
+        found = self.cluster(labelled, data, unlabelled, k)
+        self.centres = found.centres
+        self.ctx.log({"type": "clustering", "inertia": found.inertia, "iterations": found.iterations, "k": k})
+
+    def predict(self, images: ImageView) -> Prediction:
+        """Nearest centre of each image."""
+        if self.centres is None:
+            raise TrainingError("This method has no centres yet.", hint="call fit or load_state_dict first")
+        points = self.points(images)
+        return Prediction(
+            ids=images.ids,
+            cluster=nearest_centre(points, self.centres),
+            k_hat=len(self.centres),
+            anchored=self.anchored,
+            embedding=points,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The centres."""
+        import torch
+
+        return {} if self.centres is None else {"centres": torch.from_numpy(self.centres)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take the centres back."""
+        self.centres = np.asarray(state["centres"], dtype=np.float32)
+
+
+class PixelsKMeans(KMeans):
+    """K-means on small copies of the images: the floor that any use of a network must rise above."""
+
+    def points(self, images: ImageView) -> Floats:
+        """(N, side · side · 3) mean colours of a grid, in [0, 1]."""
+        side = min(self.config.side, images.size)
+        edges = np.linspace(0, images.size, side + 1).astype(np.int64)
+        length = np.diff(edges).astype(np.float32)
+        area = (length[:, None] * length)[:, :, None] * np.float32(255.0)
+        small = np.empty((len(images), side, side, 3), dtype=np.float32)
+        for start in range(0, len(images), _CHUNK):
+            pixels = images.pixels(slice(start, start + _CHUNK)).astype(np.float32)
+            rows = np.add.reduceat(pixels, edges[:-1], axis=1)
+            cells = np.add.reduceat(rows, edges[:-1], axis=2)
+            small[start : start + _CHUNK] = cells / area
+        return small.reshape(len(images), -1)
