@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -14,12 +15,16 @@ from gcdbench.store.atomic import write_text
 from gcdbench.store.rundir import DONE, FAILED, RUNNING, UNREADABLE, RunDirectory
 
 INDEX_NAME = ".index.json"
-INDEX_SCHEMA = 1
+INDEX_SCHEMA = 2
+BULK = ("split", "traceback")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry:
-    """One run as the index knows it; ``scores`` is empty unless the run is done."""
+    """One run as the index knows it; ``scores`` is empty unless the run is done.
+
+    What is bulky and never tabulated (BULK, confusion matrices) stays in the run's own files.
+    """
 
     path: Path
     record: dict[str, Any]
@@ -76,11 +81,25 @@ def _read_entry(path: Path) -> RunEntry:
         scores = directory.scores() if status == DONE else {}
     except GCDBenchError as error:
         return RunEntry(path=path, record={}, scores={}, status=UNREADABLE, problem=error.message)
+    for bulky in BULK:
+        record.pop(bulky, None)
+    for scored in scores.get("sets", {}).values():
+        scored.pop("confusion", None)
     return RunEntry(path=path, record=record, scores=scores, status=status, problem=str(record.get("error", "")))
 
 
 def load_runs(runs: Path) -> list[RunEntry]:
     """Every run below ``runs``; finished ones come from the cache where their files have not changed."""
+    collecting = gc.isenabled()
+    gc.disable()  # millions of small objects, no cycle among them: looking for cycles would take a third of the time
+    try:
+        return _load_runs(runs)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _load_runs(runs: Path) -> list[RunEntry]:
     cache_path = runs / INDEX_NAME
     cache = _load_cache(cache_path)
     entries: list[RunEntry] = []
