@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gcdbench.config import apply_overrides, field_types, to_plain, unknown_key
+from gcdbench.data.manifest import SplitManifest
+from gcdbench.data.splitfile import read_split
 from gcdbench.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
@@ -37,6 +39,7 @@ class RunRequest:
     seed: int = 0
     overrides: Mapping[str, object] = field(default_factory=dict)
     dataset_options: Mapping[str, str] = field(default_factory=dict)
+    split: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """A run, resolved: every setting has its final value."""
+    """A run, resolved: every setting has its final value. ``split`` is a manifest given by the user, or None."""
 
     method: MethodSpec
     dataset: DatasetSpec
@@ -70,6 +73,12 @@ class RunPlan:
     settings: RunSettings
     training: TrainingConfig
     config: Any
+    split: SplitManifest | None = None
+
+    @property
+    def dataset_text(self) -> str:
+        """The dataset as the user wrote it."""
+        return self.dataset_name if self.dataset_argument is None else f"{self.dataset_name}:{self.dataset_argument}"
 
     def resolved(self) -> dict[str, Any]:
         """The content of ``config.toml``."""
@@ -143,7 +152,12 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         settings = dataclasses.replace(settings, views="none", augmentation="none")
     training = apply_overrides(preset.training, sections["training"])
     check_training(training)
-    protocol = named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
+    manifest = _given_split(request, sections["protocol"])
+    protocol = (
+        manifest.protocol
+        if manifest
+        else named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
+    )
     changed = apply_overrides(protocol, sections["protocol"])
     if changed != protocol:
         # A protocol with a changed rule is another protocol and must not be mistaken for the named one.
@@ -164,7 +178,17 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         settings=settings,
         training=training,
         config=apply_overrides(config_class(), sections["config"]),
+        split=manifest,
     )
+
+
+def _given_split(request: RunRequest, protocol_overrides: Mapping[str, object]) -> SplitManifest | None:
+    """The manifest of ``--split``; it brings its protocol, so no other may be asked for."""
+    if request.split is None:
+        return None
+    if request.protocol is not None or protocol_overrides:
+        raise ConfigError("--split brings its own protocol: leave --protocol and --set protocol.… out.")
+    return read_split(Path(request.split))
 
 
 def check_settings(settings: RunSettings) -> None:

@@ -19,6 +19,7 @@ import tomli_w
 from gcdbench.data.integrity import blocking_issues
 from gcdbench.data.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
 from gcdbench.data.roots import cache_dir, data_roots
+from gcdbench.data.splitfile import require_same_images
 from gcdbench.data.store import ImageStore, prepare_store
 from gcdbench.data.types import DatasetRequest, DatasetSource, ImageView, TaskInfo
 from gcdbench.errors import DataError, GCDBenchError
@@ -89,6 +90,9 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         partition=None if source.partition is None else source.partition[order],
         groups=None if source.groups is None else source.groups[order],
     )
+    if plan.split is not None:
+        require_same_images(plan.split, split)
+        split = plan.split
     issues = tuple(blocking_issues(source, store, np.asarray(ROLES)[split.roles]))
     return Prepared(source=source, store=store, split=split, issues=issues)
 
@@ -105,7 +109,7 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
         raise DataError(
             f"The dataset '{plan.dataset_name}' has {len(prepared.issues)} problem(s) that would spoil a score, "
             f"first: {prepared.issues[0]}",
-            hint=f"See 'gcdbench data audit {plan.dataset_name}'; --accept-data-issues runs anyway and records it.",
+            hint=f"See 'gcdbench data audit {plan.dataset_text}'; --accept-data-issues runs anyway and records it.",
         )
     backbone_spec = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     identity = identity_of(

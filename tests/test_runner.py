@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from gcdbench.data import manifest
-from gcdbench.errors import DataError, GCDBenchError
+from gcdbench.errors import ConfigError, DataError, GCDBenchError
 from gcdbench.evaluate import rescore
 from gcdbench.plan import Placement, RunRequest, make_plan
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.runner import execute
+from gcdbench.runner import execute, prepare_data
 from gcdbench.store.predictions import load_scored_set
 from gcdbench.store.rundir import DONE, FAILED, RunDirectory
 
@@ -185,3 +185,23 @@ def test_a_strangers_broken_metric_is_reported_beside_the_scores(
     scores = run(tmp_path).scores
     assert "purity" not in scores["sets"]["transductive"]["scores"]
     assert "leave undefined values out" in scores["metric_errors"]["purity"]
+
+
+def test_a_split_of_another_laboratory_can_be_used(tmp_path: Path) -> None:
+    ours = run(tmp_path)
+    request = RunRequest(method="nearest-mean", dataset="stripes", overrides={**SMALL, "protocol.split_seed": "7"})
+    manager = get_manager()
+    placement = Placement(runs=tmp_path / "runs", workers=1)
+    theirs = prepare_data(make_plan(request, manager), placement).split
+    file = tmp_path / "theirs.tsv"
+    file.write_text(theirs.to_text())
+    given = dataclasses.replace(request, overrides=SMALL, split=str(file))
+    result = execute(make_plan(given, manager), placement, manager)
+    assert result.directory.record()["identity"]["manifest_sha256"] == theirs.sha
+    assert result.directory.path != ours.directory.path
+    with pytest.raises(ConfigError, match="its own protocol"):
+        make_plan(dataclasses.replace(given, protocol="half"), manager)
+    other = dataclasses.replace(theirs, sha256=tuple("0" * 63 + str(i % 10) for i in range(len(theirs.sha256))))
+    file.write_text(other.to_text())
+    with pytest.raises(DataError, match="not for the images on this machine"):
+        execute(make_plan(given, manager), placement, manager)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--variant", help="Named settings of the method, for example an ablation.")
 @click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU).")
 @click.option("--protocol", help="paper-stated, paper-implied, by-count or half.")
+@click.option("--split", type=click.Path(), help="A split manifest ('gcdbench data split export') to run on.")
 @click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
 @click.option("--backbone", help="Backbone ('gcdbench list backbones').")
 @click.option("--seed", type=int, help="Drives initialisation, order and choice of views (default 0).")
@@ -44,6 +45,7 @@ def command(
     variant: str | None,
     preset: str | None,
     protocol: str | None,
+    split: str | None,
     k_policy: str | None,
     backbone: str | None,
     seed: int | None,
@@ -76,6 +78,7 @@ def command(
         variant=variant,
         preset=preset,
         protocol=protocol,
+        split=split,
         k_policy=k_policy,
         seed=seed,
         overrides=overrides,

@@ -202,7 +202,7 @@ def render(
         return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
     out = torch.empty(len(pixels), size, size, 3)
     arrays = [
-        torch.from_numpy(np.ascontiguousarray(array, dtype=kind))
+        torch.from_numpy(np.require(array, dtype=kind, requirements=["C", "W"]))
         for array, kind in (
             (pixels, np.uint8),
             (parameters.top, np.int64),

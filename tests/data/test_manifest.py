@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gcdbench.data.card import load_card
 from gcdbench.data.manifest import LABELLED, TEST, UNLABELLED, make_split
 from gcdbench.errors import ConfigError, DataError
-from gcdbench.protocol import Protocol, default_protocol, named_protocol
+from gcdbench.protocol import PAPER_OLD_COUNT, Protocol, default_protocol, named_protocol
 
 
 def hashes(n: int, salt: str = "") -> list[str]:
@@ -40,6 +41,11 @@ def test_old_share_of_the_papers_protocols_on_kvasir(name: str, labelled: int, w
     assert split.old_share == pytest.approx(w, abs=1e-12)
     per_class = np.bincount(split.labels[split.ids(LABELLED)], minlength=8)
     assert per_class.tolist() == [labelled // 4] * 4 + [0] * 4
+
+
+def test_cards_and_protocols_agree_on_the_papers_old_classes() -> None:
+    for name, count in PAPER_OLD_COUNT.items():
+        assert load_card(name).paper_old == count
 
 
 def test_by_count_takes_the_largest_classes_and_keeps_card_order() -> None:
