@@ -20,12 +20,12 @@ from gcdbench.context import RunContext
 from gcdbench.data.types import TaskInfo
 from gcdbench.errors import StoreError, WeightsError
 from gcdbench.store.atomic import read_json, write_bytes, write_json
+from gcdbench.training.heads import HEADS
 from gcdbench.training.parametric import ParametricMethod
 
 if TYPE_CHECKING:
     from gcdbench.backbones.base import Backbone
 
-PREDICTOR = "cosine/1"
 MODEL = "model.safetensors"
 CARD = "model.json"
 AUXILIARY = "auxiliary.safetensors"
@@ -48,7 +48,7 @@ class ModelCard:
 def save_model(method: ParametricMethod, directory: Path) -> None:
     """Write the three files of a trained method into a directory."""
     card = ModelCard(
-        predictor=PREDICTOR,
+        predictor=method.predictor,
         backbone=method.backbone.name,
         weights_sha256=method.backbone.weights_sha256,
         image_size=method.ctx.image_size,
@@ -71,8 +71,8 @@ def read_card(directory: Path) -> ModelCard:
         card = ModelCard(**read_json(path))
     except TypeError as error:
         raise StoreError(f"{path} is not the card of a saved model: {error}.") from error
-    if card.predictor != PREDICTOR:
-        raise StoreError(f"{path} asks for the predictor '{card.predictor}'; this version knows '{PREDICTOR}'.")
+    if card.predictor not in HEADS:
+        raise StoreError(f"{path} asks for the predictor '{card.predictor}'; this version knows {', '.join(HEADS)}.")
     return card
 
 
@@ -114,6 +114,7 @@ def load_model(
     predictor = Predictor(None, TaskInfo(k_old=card.k_old, k=card.k, image_size=card.image_size), ctx)
     predictor.card = card
     predictor.temperature = card.temperature
+    predictor.predictor = card.predictor
     predictor.load_state_dict(_load_tensors(directory / MODEL))
     return predictor
 

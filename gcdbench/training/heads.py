@@ -62,6 +62,21 @@ class Prototypes(nn.Module):
         return F.linear(F.normalize(feature, dim=1), F.normalize(self.weight, dim=1))
 
 
+class Centres(Prototypes):
+    """K cluster centres; the output is x·c − |c|²/2 for features x of length 1, largest at the nearest centre.
+
+    For methods that cluster trained features: centres of k-means are no directions, their lengths count.
+    """
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """(R, C) -> (R, K), half of 1 − |x − c|²."""
+        return F.linear(F.normalize(feature, dim=1), self.weight) - self.weight.square().sum(dim=1) / 2
+
+
+HEADS: dict[str, type[Prototypes]] = {"cosine/1": Prototypes, "centre/1": Centres}
+"""Heads by the name a saved model gives them."""
+
+
 def nearest_prototype(
     pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
 ) -> tuple[IntArray, NDArray[np.float32]]:

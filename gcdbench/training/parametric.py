@@ -21,7 +21,7 @@ from gcdbench.methods.base import Prediction
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
 from gcdbench.training.distributed import gather_objects, gather_views, world
-from gcdbench.training.heads import Projector, Prototypes, nearest_prototype
+from gcdbench.training.heads import HEADS, Projector, Prototypes, nearest_prototype
 from gcdbench.training.naming import State, load_states, merge_states
 from gcdbench.training.precision import autocast, check_precision
 from gcdbench.training.sampler import balanced_order
@@ -44,6 +44,9 @@ class ParametricMethod:
 
     temperature = 0.1
     """Divides the cosines where ``predict`` turns them into a confidence."""
+
+    predictor = "cosine/1"
+    """How ``predict`` reads ``prototypes``: a key of :data:`gcdbench.training.heads.HEADS`."""
 
     projector_hidden = 2048
     projector_out = 256
@@ -231,7 +234,7 @@ class ParametricMethod:
         init = self.ctx.generator("init")
         channels = self.backbone.channels
         self.projector = Projector(channels, init, hidden=self.projector_hidden, out=self.projector_out).to(self.device)
-        self.prototypes = Prototypes(channels, k, init).to(self.device)
+        self.prototypes = HEADS[self.predictor](channels, k, init).to(self.device)
         rng.set_streams(self.ctx.seed, "init/extra")
         self.extras = {name: module.to(self.device) for name, module in self.extra_modules().items()}
         if self.device.type == "cuda":
