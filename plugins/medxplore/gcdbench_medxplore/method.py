@@ -16,7 +16,10 @@ from gcdbench_medxplore.confidence import attention_confidence, match_confidence
 from gcdbench_medxplore.config import MedXploreConfig, Signal
 from gcdbench_medxplore.consistency import pair_weights, patch_consistency
 from gcdbench_medxplore.faac import FAAC
+from gcdbench_medxplore.filtering import FilterName
 from gcdbench_medxplore.patches import patch_count, require_grid, require_patches
+
+FIXED_FILTERS: dict[str, FilterName] = {"spatial variance": "none", "high-pass": "high-pass", "low-pass": "low-pass"}
 
 
 class MedXplore(SimGCD):
@@ -89,6 +92,19 @@ class MedXplore(SimGCD):
         if faac is None or not self.config.has_attention:
             return None
         return faac.attention(tail.map.float())
+
+    def attention_alternatives(self, tail: TailOutput) -> dict[str, Tensor]:
+        """The fixed filters on this run's features, with its γ: what the learnt filter is compared with."""
+        faac, config = self._faac, self.config.faac
+        if faac is None or faac.activation is None:
+            return {}
+        maps: dict[str, Tensor] = {}
+        for name, filter_name in FIXED_FILTERS.items():
+            if filter_name != config.filter:
+                other = FAAC(dataclasses.replace(config, filter=filter_name), *tail.map.shape[1:]).to(tail.map.device)
+                other.activation = faac.activation
+                maps[name] = other.attention(tail.map.float())
+        return maps
 
     # Inner work --------------------------------------------------------------------------------------------------
 

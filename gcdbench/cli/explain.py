@@ -1,0 +1,116 @@
+"""``gcdbench explain``: where a trained model looks, and what it confuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
+
+
+@click.command("explain")
+@click.argument("run", nargs=-1, required=True)
+@click.option("--images", "image_ids", default="", help="Ids of images to draw, separated by commas.")
+@click.option("--count", default=8, show_default=True, help="Images to draw: the most confidently wrong ones.")
+@click.option(
+    "--on",
+    "which",
+    type=click.Choice(["transductive", "inductive"]),
+    default="transductive",
+    show_default=True,
+    help="Evaluation set: the unlabelled images, or the test part.",
+)
+@click.option("--dataset", "dataset_name", default=None, help="Score maps against the masks of this dataset instead.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=None, help="Where pictures go.")
+@runs_option
+@data_root_option
+@json_option
+def command(
+    run: tuple[str, ...],
+    image_ids: str,
+    count: int,
+    which: str,
+    dataset_name: str | None,
+    out: Path | None,
+    runs: Path,
+    data_root: Path | None,
+    as_json: bool,
+) -> None:
+    """Draw attention maps of RUN and score them against lesion masks; several RUNs are compared in one figure.
+
+    Maps are the method's own attention where it has one, and the plain energy of its features. Without masks the
+    images are drawn all the same.
+    """
+    import numpy as np
+
+    from gcdbench.errors import ConfigError
+    from gcdbench.explain.explanation import (
+        Explanation,
+        compare_maps,
+        explain_run,
+        load_predictions,
+        write_summary,
+    )
+    from gcdbench.explain.images import open_images, require_same_images
+    from gcdbench.explain.restore import restore
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.index import find_run
+    from gcdbench.store.rundir import RunDirectory
+
+    manager = get_manager()
+    trained = [restore(RunDirectory(find_run(runs, name)), manager) for name in run]
+    first = trained[0]
+    sizes = {item.record["image_size"] for item in trained}
+    if len(sizes) > 1:
+        raise ConfigError(f"The runs have different image sizes ({', '.join(map(str, sorted(sizes)))}).")
+    out = out or Path("explain") / str(first.record["run_id"])
+    own = open_images(
+        first.record["dataset"] if dataset_name is None else dataset_name,
+        manager,
+        image_size=int(first.record["image_size"]),
+        options=first.record.get("dataset_options") if dataset_name is None else None,
+        data_root=data_root,
+    )
+    result = Explanation(notes=[item.note for item in trained if item.note])
+    if dataset_name is None:
+        for item in trained:
+            require_same_images(own, item.record["identity"]["images"])
+        scored = load_predictions(first, which)
+        wanted = [int(part) for part in image_ids.split(",") if part.strip()]
+        found = explain_run(first, own, scored, out, wanted=wanted, count=count)
+        result = Explanation(files=found.files, pairs=found.pairs, notes=[*result.notes, *found.notes])
+        ids = scored.ids
+    else:
+        ids = np.arange(len(own.store), dtype=np.int64)
+    if own.has_masks:
+        scores, figure = compare_maps(trained, own, ids, out)
+        result.localisation.update(scores)
+        result.files.append(figure)
+    else:
+        result.notes.append(f"The dataset '{own.source.card.name}' has no lesion masks: maps are drawn, not scored.")
+    result.files.append(write_summary(result, out))
+    if as_json:
+        echo_json({"files": [str(path) for path in result.files], **_numbers(out)})
+        return
+    for label, maps in result.localisation.items():
+        for name, score in maps.items():
+            click.echo(
+                f"{label:<28} {name:<18} pointing game {score.pointing:5.1f} %   "
+                f"energy inside {score.energy_inside:5.1f} %   (lesion area {score.area:.1f} %, n = {score.n})"
+            )
+    for pair in result.pairs:
+        click.echo(
+            f"{pair['old']} (old) / {pair['new']} (new): "
+            f"{pair['old_as_new']} old taken for new, {pair['new_as_old']} new taken for old"
+        )
+    for note in result.notes:
+        click.echo(note)
+    click.echo(f"{len(result.files)} file(s) in {out}")
+
+
+def _numbers(out: Path) -> dict[str, object]:
+    from gcdbench.store.atomic import read_json
+
+    value: dict[str, object] = read_json(out / "explanation.json")
+    return value
