@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from gcdbench.identity import run_id
 from gcdbench.metrics.matching import confusion_matrix
 from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.store.predictions import ScoredSet, save_arrays
+from gcdbench.store.predictions import ScoredSet
 from gcdbench.store.rundir import DONE, SCHEMA, RunDirectory
 
 CLASSES, OLD_CLASSES = 8, 4
@@ -122,15 +124,15 @@ def write_fake_run(runs: Path, run: FakeRun, manager: PluginManager) -> RunDirec
     directory.path.mkdir(parents=True, exist_ok=True)
     if run.status == DONE:
         scored = fake_predictions(run)
-        sha = save_arrays(directory.predictions_dir / "transductive.npz", scored.arrays())
+        sha = _save(directory.predictions_dir / "transductive.npz", scored.arrays())
         record["predictions"] = {"transductive": {"file": "predictions/transductive.npz", "sha256": sha}}
         _dump(directory.scores_path, fake_scores(scored, manager))
         if run.embedding:
             centres = np.random.default_rng(1).normal(size=(CLASSES, 16))
             noise = np.random.default_rng(2).normal(size=(run.samples, 16))
             embedding = (3 * centres[scored.y_true] + noise).astype(np.float16)
-            path = directory.path / "embeddings" / "transductive.npz"
-            save_arrays(path, {"ids": scored.ids, "embedding": embedding})
+            arrays = {"ids": scored.ids, "embedding": embedding}
+            _save(directory.path / "embeddings" / "transductive.npz", arrays)
     for epoch in range(3):
         losses = {"cls_s": 1.0 / (epoch + 1), "rep_u": 2.0 / (epoch + 1)}
         directory.append_event({"type": "epoch", "epoch": epoch, "epochs": 3, "lr": 0.1, "losses": losses})
@@ -138,6 +140,15 @@ def write_fake_run(runs: Path, run: FakeRun, manager: PluginManager) -> RunDirec
     _dump(directory.path / "env.json", {"python": "3.11", "packages": {"torch": "2"}, "cpu": "imaginary"})
     _dump(directory.record_path, record)
     return directory
+
+
+def _save(path: Path, arrays: Mapping[str, Any]) -> str:
+    """An ``.npz`` and its sha256, without the sync to disk that a real run makes and a test need not wait for."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(buffer.getvalue())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 def _dump(path: Path, value: Any) -> None:

@@ -1,0 +1,272 @@
+"""Tables from stored runs: what is averaged, what is marked, and every format read back by an independent parser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import statistics
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+from markdown_it import MarkdownIt
+
+from gcdbench.cli.table import command
+from gcdbench.errors import ConfigError
+from gcdbench.suites.read import load_suite
+from gcdbench.tables.bootstrap import RunBootstrap
+from gcdbench.tables.plain import plain_table
+from gcdbench.tables.render import FORMATS, render
+from gcdbench.tables.suite_table import choose_preset, suite_table
+
+SEEDS = range(7)
+
+
+def values(store, method, dataset="kvasir", score="all"):
+    return [
+        json.loads((path / "scores.json").read_text())["sets"]["transductive"]["scores"][score]
+        for path in sorted((store.path / dataset / method).iterdir())
+    ]
+
+
+def test_cells_are_means_over_seeds_with_published_numbers_beside(store, suite, manager):
+    store.add("simgcd", SEEDS, accuracy=0.6)
+    store.add("legogcd", SEEDS[:5], accuracy=0.9)
+    table = suite_table(suite, store.records(), manager)
+    entry = table.entry("simgcd", "kvasir", "all")
+    expected = values(store, "simgcd")
+    assert entry.n == 7
+    assert entry.mean == pytest.approx(statistics.mean(expected))
+    assert entry.sd == pytest.approx(statistics.stdev(expected))
+    assert entry.reported.value == 72.8
+    assert entry.difference == pytest.approx(entry.mean - 72.8)
+    assert table.entry("legogcd", "kvasir", "old").missing == (5, 6)
+    assert any("missing somewhere: 5, 6" in note for note in table.notes)
+    assert table.entry("simgcd", "organamnist", "all").n == 0
+    assert table.entry("low", "kvasir", "all").n == 0
+    assert "preset laptop" in table.caption
+    assert "paper-stated" in table.caption
+
+
+def test_runs_with_other_settings_are_never_averaged_together(store, suite, manager):
+    store.add("simgcd", SEEDS, accuracy=0.6)
+    store.add("simgcd", SEEDS, accuracy=0.9, overrides={"lr": 0.01})
+    store.add("simgcd", SEEDS, accuracy=0.1, overrides={"epochs": 7})
+    table = suite_table(suite, store.records(), manager)
+    assert table.entry("low", "kvasir", "all").mean > 80
+    assert 50 < table.entry("simgcd", "kvasir", "all").mean < 75
+    plain = plain_table(store.records())
+    assert len(plain.rows) == 3
+    settings = {row.labels[-1] for row in plain.rows}
+    assert len(settings) == 3
+    assert any("epochs=7" in text for text in settings)
+
+
+def test_bold_needs_enough_shared_seeds(store, suite, manager):
+    store.add("simgcd", SEEDS, accuracy=0.5)
+    store.add("legogcd", SEEDS, accuracy=0.9)
+    table = suite_table(suite, store.records(), manager)
+    assert table.entry("legogcd", "kvasir", "all").bold
+    assert not table.entry("simgcd", "kvasir", "all").bold
+    few = suite_table(suite, store.records(), manager, seeds=(0, 1, 2))
+    assert not few.entry("legogcd", "kvasir", "all").bold
+    assert any("too few shared runs" in note for note in few.notes)
+    assert table.ranks == {"simgcd": 2.0, "legogcd": 1.0}
+
+
+def test_bold_goes_to_the_lowest_error(store, suite, manager):
+    store.add("simgcd", SEEDS, false_old=0.5)
+    store.add("legogcd", SEEDS, false_old=0.0)
+    table = suite_table(suite, store.records(), manager, scores=("all", "false_old"))
+    assert table.entry("legogcd", "kvasir", "false_old").bold
+    assert not table.entry("simgcd", "kvasir", "false_old").bold
+
+
+def test_failed_runs_are_counted_and_not_averaged(store, suite, manager):
+    store.add("simgcd", [0, 1])
+    store.add("simgcd", [2], status="failed", extra={"error": "loss is not finite"})
+    table = suite_table(suite, store.records(), manager)
+    entry = table.entry("simgcd", "kvasir", "all")
+    assert (entry.n, entry.failed) == (2, 1)
+    assert any("1 failed run(s)" in note for note in table.notes)
+
+
+def test_a_single_run_gets_a_bootstrap_interval_over_groups(store, suite, manager):
+    store.add("simgcd", [0], samples=300)
+    table = suite_table(suite, store.records(), manager, bootstrap=RunBootstrap())
+    entry = table.entry("simgcd", "kvasir", "all")
+    assert entry.interval_kind == "bootstrap"
+    assert entry.low < entry.mean < entry.high
+    assert entry.sd is None
+
+
+def test_a_stand_in_is_said_and_never_compared_with_published_numbers(store, suite, manager):
+    store.add("simgcd", [0], dataset="phantom", preset="smoke")
+    records = store.records()
+    assert choose_preset(suite, records) == "smoke"
+    table = suite_table(suite, records, manager)
+    (column,) = table.columns
+    assert column.stand_in_for == ("Kvasir", "OrganAMNIST")
+    assert table.entry("simgcd", "phantom", "all").n == 1
+    assert not table.has_reported
+    assert any("stands in for Kvasir, OrganAMNIST" in note for note in table.notes)
+    store.add("simgcd", [0], dataset="kvasir", preset="smoke")
+    mixed = suite_table(suite, store.records(), manager, preset="smoke")
+    assert [c.key for c in mixed.columns] == ["kvasir", "phantom"]
+
+
+def test_imported_runs_of_a_method_that_is_not_installed_are_still_shown(store, suite, manager, tmp_path):
+    directory = store.add("simgcd", [0])
+    target = directory.path.parent.parent / "unheard-of" / directory.path.name
+    shutil.copytree(directory.path, target)
+    record = json.loads((target / "run.json").read_text())
+    record["method"] = record["identity"]["method"] = "unheard-of"
+    (target / "run.json").write_text(json.dumps(record))
+    text = (tmp_path / "two.toml").read_text()
+    (tmp_path / "three.toml").write_text(text + '\n[[rows]]\nmethod = "unheard-of"\n')
+    table = suite_table(load_suite(tmp_path / "three.toml"), store.records(), manager)
+    assert table.entry("unheard-of", "kvasir", "all").n == 1
+
+
+@pytest.fixture
+def table(store, suite, manager):
+    store.add("simgcd", SEEDS, accuracy=0.5)
+    store.add("legogcd", SEEDS[:6], accuracy=0.9)
+    return suite_table(suite, store.records(), manager)
+
+
+def test_json_and_csv_hold_every_cell(table):
+    entries = json.loads(render(table, "json"))["entries"]
+    assert len(entries) == 3 * 2 * 3
+    rows = list(csv.DictReader(io.StringIO(render(table, "csv"))))
+    assert len(rows) == len(entries)
+    for row, entry in zip(rows, entries, strict=True):
+        expected = table.entry(entry["row"], entry["column"], entry["score"])
+        assert entry["n"] == expected.n == int(row["n"])
+        if expected.mean is not None:
+            assert float(row["mean"]) == pytest.approx(expected.mean, abs=1e-4)
+            assert row["runs"].split() == list(expected.runs)
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_markdown_renders_as_tables(table, layout):
+    html = MarkdownIt("commonmark").enable("table").render(render(table, "markdown", layout))
+    assert html.count("<table>") == (2 if layout == "long" else 1)
+    width = {row.count("<td") for row in html.split("<tr>") if "<td" in row}
+    assert len(width) == 1
+    assert "<strong>" in html
+    assert "LegoGCD" in html
+
+
+class _Cells(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.stack, self.widths, self.errors = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "tr":
+            self.widths.append(0)
+        if tag in ("td", "th"):
+            self.widths[-1] += int(dict(attrs).get("colspan", 1))
+        self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.stack.pop() != tag:
+            self.errors.append(tag)
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_html_is_well_formed_and_rows_are_equally_wide(table, layout):
+    parser = _Cells()
+    parser.feed(render(table, "html", layout))
+    assert parser.stack == []
+    assert parser.errors == []
+    assert len(set(parser.widths)) == 1
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_text_columns_line_up(table, layout):
+    lines = render(table, "text", layout).splitlines()
+    rule = next(i for i, line in enumerate(lines) if set(line) == {"-"})
+    body = [line for line in lines[rule + 1 :] if line.startswith(("SimGCD", "LegoGCD"))]
+    assert len(body) >= 3
+    assert len({len(line) for line in body}) <= 2
+
+
+def test_marks_and_names_are_escaped(store, suite, manager):
+    odd = replace(suite, title="100 % of <A> & B_1 | $x$", notes=("a_b * c",))
+    table = suite_table(odd, store.records(), manager)
+    assert r"100 \% of \textless{}A\textgreater{} \& B\_1" in render(table, "latex")
+    assert "&lt;A&gt; &amp; B_1" in render(table, "html")
+    assert r"\| $x$" in render(table, "markdown")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex (Debian: texlive-latex-recommended)")
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_latex_compiles(table, layout, tmp_path):
+    body = render(table, "latex", layout)
+    preamble = r"\documentclass{article}\usepackage{booktabs,graphicx,xcolor}\begin{document}"
+    (tmp_path / "t.tex").write_text(preamble + "\n" + body + r"\end{document}", encoding="utf-8")
+    run = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout[-2000:]
+    assert (tmp_path / "t.pdf").stat().st_size > 1000
+
+
+def test_unknown_format_is_refused(table):
+    with pytest.raises(ConfigError, match="no table format"):
+        render(table, "docx")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_the_command_writes_every_format(store):
+    store.add("simgcd", [0, 1])
+    assert "2 finished runs" in invoke("--runs", store.path).output
+    for name in FORMATS:
+        result = invoke("--runs", store.path, "--format", name)
+        assert result.exit_code == 0
+        assert "simgcd" in result.output
+
+
+def test_a_committed_table_is_checked_against_the_runs(store, suite, tmp_path):
+    store.add("simgcd", [0, 1])
+    name, file = tmp_path / "two.toml", tmp_path / "two.md"
+    assert invoke(name, "--runs", store.path, "--output", file).exit_code == 0
+    assert invoke(name, "--runs", store.path, "--check", file).exit_code == 0
+    store.add("simgcd", [2])
+    stale = invoke(name, "--runs", store.path, "--check", file)
+    assert stale.exit_code == 1
+    assert "does not follow from the runs" in stale.output
+    file.write_text(file.read_text().replace("72.8", "72.9"))
+    assert invoke(name, "--runs", store.path, "--check", file).exit_code == 1
+
+
+def test_a_cell_is_explained_by_its_runs(store, suite, tmp_path):
+    directory = store.add("simgcd", [0, 1])
+    result = invoke(tmp_path / "two.toml", "--runs", store.path, "--explain", "SimGCD", "kvasir")
+    assert result.exit_code == 0
+    assert directory.path.name in result.output
+    assert re.search(r"all: \d+\.\d+ ± \d+\.\d+ \(n = 2\), reported 72\.8", result.output)
+    assert "no finished run for seed(s) 2, 3, 4, 5, 6" in result.output
+    unknown = invoke(tmp_path / "two.toml", "--runs", store.path, "--explain", "SimGCD", "mars")
+    assert isinstance(unknown.exception, ConfigError)
+
+
+def test_an_empty_store_says_how_to_begin(tmp_path):
+    result = invoke("--runs", tmp_path / "nothing")
+    assert result.exit_code == 0
+    assert "gcdbench run" in result.output
