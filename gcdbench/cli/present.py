@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+TRANSDUCTIVE = "transductive"
+
 ERRORS = (
     ("true_old_confusion", "true-old confusion (old taken for another old)"),
     ("false_new", "false-new (old taken for new)"),
     ("false_old", "false-old (new taken for old)"),
     ("true_new_confusion", "true-new confusion (new taken for another new)"),
 )
-SET_TITLES = {"transductive": "D_u, the unlabelled images", "inductive": "the untouched test part"}
+SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the untouched test part"}
 
 
 def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[str]:
     """All/Old/New and the error decomposition of every evaluation set, in percent."""
     lines: list[str] = []
-    for name, entry in scores["sets"].items():
+    for name, entry in sorted(scores["sets"].items(), key=lambda item: item[0] != TRANSDUCTIVE):
         values = entry["scores"]
         lines.append(
             f"On {SET_TITLES.get(name, name)} (n = {entry['n']}, w = {entry['old_share']:.3f}, "
