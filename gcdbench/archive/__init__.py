@@ -1,0 +1,1 @@
+"""Archives of runs: one zip with a manifest, packed on one machine and merged on another."""

@@ -1,0 +1,36 @@
+"""``gcdbench import``: check an archive and merge its runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import runs_option
+
+
+@click.command("import")
+@click.argument("archive", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--check", is_flag=True, help="Only check; write nothing.")
+@click.option(
+    "--max-gib", type=click.FloatRange(min=0.001), default=8.0, show_default=True, help="Largest unpacked size."
+)
+@runs_option
+def command(archive: Path, check: bool, max_gib: float, runs: Path) -> None:
+    """Check ARCHIVE (names, sizes, hashes, schema, scores) and merge its runs without duplicates.
+
+    Nothing is written unless everything is right, and no run that is here is ever overwritten.
+    """
+    from gcdbench.archive.merge import merge_archive
+
+    merged = merge_archive(archive, runs, limit=int(max_gib * 2**30), check_only=check)
+    for name in merged.conflicts:
+        click.echo(f"kept ours: {name} has other predictions in the archive", err=True)
+    for name in merged.busy:
+        click.echo(f"left alone: {name} is running here", err=True)
+    word = "would be added" if check else "added"
+    click.echo(
+        f"{len(merged.added)} run(s) {word}, {len(merged.present)} already here, {len(merged.conflicts)} in conflict."
+    )
+    if merged.conflicts or merged.busy:
+        raise SystemExit(1)
