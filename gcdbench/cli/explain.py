@@ -22,6 +22,7 @@ from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_
     help="Evaluation set: the unlabelled images, or the test part.",
 )
 @click.option("--dataset", "dataset_name", default=None, help="Score maps against the masks of this dataset instead.")
+@click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset given by --dataset.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=None, help="Where pictures go.")
 @runs_option
 @data_root_option
@@ -32,6 +33,7 @@ def command(
     count: int,
     which: str,
     dataset_name: str | None,
+    dataset_set: tuple[str, ...],
     out: Path | None,
     runs: Path,
     data_root: Path | None,
@@ -44,17 +46,19 @@ def command(
     """
     import numpy as np
 
+    from gcdbench.config import parse_assignment
     from gcdbench.errors import ConfigError
     from gcdbench.explain.explanation import (
         Explanation,
         compare_maps,
         explain_run,
         load_predictions,
-        write_summary,
+        summarise,
     )
     from gcdbench.explain.images import open_images, require_same_images
     from gcdbench.explain.restore import restore
     from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.atomic import write_json
     from gcdbench.store.index import find_run
     from gcdbench.store.rundir import RunDirectory
 
@@ -65,11 +69,14 @@ def command(
     if len(sizes) > 1:
         raise ConfigError(f"The runs have different image sizes ({', '.join(map(str, sorted(sizes)))}).")
     out = out or Path("explain") / str(first.record["run_id"])
+    options = dict(parse_assignment(text) for text in dataset_set)
+    if options and dataset_name is None:
+        raise ConfigError("--dataset-set needs --dataset: the run's own dataset has the options it was made with.")
     own = open_images(
         first.record["dataset"] if dataset_name is None else dataset_name,
         manager,
         image_size=int(first.record["image_size"]),
-        options=first.record.get("dataset_options") if dataset_name is None else None,
+        options=first.record.get("dataset_options") if dataset_name is None else options,
         data_root=data_root,
     )
     result = Explanation(notes=[item.note for item in trained if item.note])
@@ -89,9 +96,10 @@ def command(
         result.files.append(figure)
     else:
         result.notes.append(f"The dataset '{own.source.card.name}' has no lesion masks: maps are drawn, not scored.")
-    result.files.append(write_summary(result, out))
+    result.files.append(out / "explanation.json")
+    write_json(result.files[-1], summarise(result))
     if as_json:
-        echo_json({"files": [str(path) for path in result.files], **_numbers(out)})
+        echo_json({"files": [str(path) for path in result.files], **summarise(result)})
         return
     for label, maps in result.localisation.items():
         for name, score in maps.items():
@@ -107,10 +115,3 @@ def command(
     for note in result.notes:
         click.echo(note)
     click.echo(f"{len(result.files)} file(s) in {out}")
-
-
-def _numbers(out: Path) -> dict[str, object]:
-    from gcdbench.store.atomic import read_json
-
-    value: dict[str, object] = read_json(out / "explanation.json")
-    return value

@@ -17,7 +17,6 @@ from gcdbench.explain.images import Images
 from gcdbench.explain.localisation import Localisation, Maps, localise
 from gcdbench.explain.maps import attention_maps
 from gcdbench.explain.restore import Trained
-from gcdbench.store.atomic import write_json
 from gcdbench.store.predictions import ScoredSet, load_scored_set
 
 EXAMPLES = 3
@@ -156,18 +155,12 @@ def _caption(classes: Sequence[str], number: int, truth: int, answer: int) -> st
     return f"image {number}: {classes[truth]}, {verdict}"
 
 
-def write_summary(result: Explanation, out: Path) -> Path:
-    """All numbers as ``explanation.json``."""
-    path = out / "explanation.json"
-    write_json(
-        path,
-        {
-            "localisation": {
-                run: {name: score.as_dict() for name, score in maps.items()}
-                for run, maps in result.localisation.items()
-            },
-            "confused_pairs": result.pairs,
-            "notes": result.notes,
+def summarise(result: Explanation) -> dict[str, Any]:
+    """All numbers, as they are stored in ``explanation.json``."""
+    return {
+        "localisation": {
+            run: {name: score.as_dict() for name, score in maps.items()} for run, maps in result.localisation.items()
         },
-    )
-    return path
+        "confused_pairs": result.pairs,
+        "notes": result.notes,
+    }

@@ -52,7 +52,7 @@ def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "c
         raise StoreError(
             f"The run '{directory.path.name}' is {directory.status()}, not done.", hint="Finish it with 'gcdbench run'."
         )
-    ctx = _context(directory, record, manager, device)
+    ctx = run_context(directory, manager, device=device)
     saved = load_model(directory.path, ctx=ctx)
     saved.backbone.to(device)
     try:
@@ -79,8 +79,9 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     return flat
 
 
-def _context(directory: RunDirectory, record: Mapping[str, Any], manager: PluginManager, device: str) -> RunContext:
-    """Online views: looking at some images must not build a bank of all of them."""
+def run_context(directory: RunDirectory, manager: PluginManager, *, device: str = "cpu") -> RunContext:
+    """A context with the run's backbone and size. Views are made online: a look must not build a bank of views."""
+    record = directory.record()
     settings = tomllib.loads((directory.path / "config.toml").read_text(encoding="utf-8")).get("settings", {})
     spec = manager.get("backbones", record["backbone"])
     return RunContext(

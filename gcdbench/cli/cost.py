@@ -1,0 +1,71 @@
+"""``gcdbench cost``: what a run's model costs at test time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import echo_json, json_option, runs_option
+
+
+@click.command("cost")
+@click.argument("run", nargs=-1, required=True)
+@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), help="Images at once for throughput.")
+@click.option("--repeats", default=20, show_default=True, type=click.IntRange(1), help="Timed passes.")
+@click.option("--device", default="cpu", show_default=True, help="Device to measure on.")
+@click.option("--threads", default=None, type=click.IntRange(1), help="CPU threads.")
+@runs_option
+@json_option
+def command(
+    run: tuple[str, ...], batch: int, repeats: int, device: str, threads: int | None, runs: Path, as_json: bool
+) -> None:
+    """Measure parameters, FLOPs, latency and peak memory of RUN's model at inference.
+
+    The saved model alone is measured: the method's plugin is not needed, and what it used in training costs nothing.
+    """
+    from dataclasses import asdict
+
+    import torch
+
+    from gcdbench.cost import InferencePath, measure_cost, require_backbone
+    from gcdbench.explain.restore import run_context
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.index import find_run
+    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.training.deploy import CARD, load_model
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    rows = []
+    for name in run:
+        directory = RunDirectory(find_run(runs, name))
+        record = directory.record()
+        backbone_name = require_backbone(record.get("backbone"))
+        note = ""
+        ctx = run_context(directory, get_manager(), device=device)
+        if (directory.path / CARD).exists():
+            model = load_model(directory.path, ctx=ctx)
+            path = InferencePath(model.backbone, model.prototypes)
+        else:
+            path = InferencePath(ctx.backbone, None)
+            note = "no saved model: the frozen backbone alone, without clustering"
+        cost = measure_cost(path.to(device), int(record["image_size"]), batch=batch, repeats=repeats)
+        rows.append({"run": record["run_id"], "method": record["method"], "backbone": backbone_name, **asdict(cost)})
+        if note:
+            rows[-1]["note"] = note
+    if as_json:
+        echo_json(rows)
+        return
+    for row in rows:
+        activations = "not measured" if row["activations_mb"] is None else f"{row['activations_mb']:.1f} MB"
+        click.echo(f"{row['method']} (run {row['run'][:8]}), {row['backbone']}, {row['image_size']} px")
+        click.echo(f"  parameters   {row['parameters']:,}  (trained: {row['trained_parameters']:,})")
+        click.echo(f"  FLOPs        {row['flops'] / 1e9:.3f} G an image")
+        click.echo(
+            f"  latency      {row['latency_ms']:.1f} ms an image, {row['images_per_s']:.0f} images/s "
+            f"in batches of {row['batch']} ({row['device']}, {row['threads']} thread(s))"
+        )
+        click.echo(f"  peak memory  {activations} activations, {row['weights_mb']:.1f} MB weights")
+        if "note" in row:
+            click.echo(f"  note         {row['note']}")

@@ -1,0 +1,192 @@
+"""``gcdbench explain`` and ``gcdbench cost`` on real run directories, made with a tiny network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from PIL import Image
+
+from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.plugins.manager import PluginManager, get_manager
+from gcdbench.runner import execute
+
+PLUGIN = '''
+import torch
+from gcdbench.api import SimGCD
+from gcdbench.plugins import BackboneSpec, MethodSpec, hookimpl
+from gcdbench.testing.tiny import TinyBackbone, shrink
+
+
+def load_tiny(weights):
+    return TinyBackbone()
+
+
+class Small(shrink(SimGCD)):
+    """No attention of its own."""
+
+
+class Looking(Small):
+    """A learnt channel weighting as attention, to see that training-only weights come back."""
+
+    def extra_modules(self):
+        return {"gaze": torch.nn.Conv2d(self.backbone.channels, 1, 1)}
+
+    def attention(self, tail):
+        return self.extras["gaze"](tail.map).squeeze(1)
+
+    def attention_alternatives(self, tail):
+        return {"first channel": tail.map[:, 0]}
+
+
+@hookimpl
+def gcdbench_methods():
+    config = "gcdbench.api:SimGCDConfig"
+    return [
+        MethodSpec(name="small", factory=f"{__name__}:Small", config=config, trained=True),
+        MethodSpec(name="looking", factory=f"{__name__}:Looking", config=config, trained=True),
+    ]
+
+
+@hookimpl
+def gcdbench_backbones():
+    return [BackboneSpec(name="tiny", factory=f"{__name__}:load_tiny")]
+'''
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> tuple[Path, Path, dict[str, str]]:
+    """The plugin file, the run store, and the run ids by method."""
+    folder = tmp_path_factory.mktemp("explained")
+    file = folder / "plugin_for_explain.py"
+    file.write_text(PLUGIN)
+    manager = PluginManager(points=[], files=[file])
+    ids = {}
+    for method in ("small", "looking"):
+        request = RunRequest(
+            method=method,
+            dataset="phantom",
+            overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "2", "batch_size": "16"},
+            dataset_options={"n_per_class": "12"},
+        )
+        placement = Placement(runs=folder / "runs", workers=1, cache=shared_cache)
+        ids[method] = execute(make_plan(request, manager), placement, manager).directory.path.name
+    return file, folder / "runs", ids
+
+
+@pytest.fixture
+def call(
+    trained: tuple[Path, Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Result]
+) -> Iterator[Callable[..., Result]]:
+    file, runs, _ = trained
+    monkeypatch.setenv("GCDBENCH_PLUGINS", str(file))
+    get_manager.cache_clear()
+    yield lambda *arguments: cli(*arguments, "--runs", runs)
+    get_manager.cache_clear()
+
+
+def test_pictures_and_numbers_of_one_run(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    result = call("explain", trained[2]["looking"], "--count", "3", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "pointing game" in result.output
+    numbers = json.loads((tmp_path / "out" / "explanation.json").read_text())
+    maps = numbers["localisation"]["looking"]
+    assert list(maps) == ["attention", "feature energy", "first channel"]
+    assert all(0 <= score["pointing"] <= 100 and score["n"] > 0 for score in maps.values())
+    pictures = sorted(path.name for path in (tmp_path / "out" / "maps").iterdir())
+    assert len(pictures) == 3
+    for path in (tmp_path / "out").rglob("*.png"):
+        assert np.asarray(Image.open(path)).std() > 0
+
+
+def test_a_method_without_attention_shows_its_energy(
+    call: Callable[..., Result], trained: tuple, tmp_path: Path
+) -> None:
+    result = call("explain", trained[2]["small"], "--count", "1", "--out", tmp_path / "out", "--json")
+    assert list(json.loads(result.stdout)["localisation"]["small"]) == ["feature energy"]
+
+
+def test_chosen_images_and_another_evaluation_set(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    with np.load(next(trained[1].glob(f"*/*/{trained[2]['small']}/predictions/inductive.npz"))) as archive:
+        number = int(archive["ids"][1])
+    result = call("explain", trained[2]["small"], "--on", "inductive", "--images", number, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "maps" / f"000-image-{number}.png").exists()
+    missing = call("explain", trained[2]["small"], "--images", number, "--out", tmp_path / "out")
+    assert missing.exit_code == 2
+    assert "not in the evaluation set" in missing.stderr
+
+
+def test_several_runs_are_compared_in_one_figure(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    result = call("explain", trained[2]["looking"], trained[2]["small"], "--out", tmp_path / "out", "--json")
+    found = json.loads(result.stdout)
+    assert set(found["localisation"]) == {"looking", "small"}
+    assert any(path.endswith("comparison.png") for path in found["files"])
+
+
+def test_masks_of_another_dataset(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    arguments = ("explain", trained[2]["small"], "--dataset", "phantom", "--dataset-set", "n_per_class=4")
+    found = json.loads(call(*arguments, "--out", tmp_path / "out", "--json").stdout)
+    assert found["localisation"]["small"]["feature energy"]["n"] == 32
+    assert not found["confused_pairs"]
+    refused = call("explain", trained[2]["small"], "--dataset-set", "n_per_class=4")
+    assert "needs --dataset" in refused.stderr
+
+
+def test_the_attention_is_the_trained_one(trained: tuple) -> None:
+    """What comes back from auxiliary.safetensors is what the run ended with, not a fresh initialisation."""
+    from gcdbench.explain.restore import restore
+    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.training.deploy import load_auxiliary
+
+    file, runs, ids = trained
+    manager = PluginManager(points=[], files=[file])
+    path = next(runs.glob(f"*/*/{ids['looking']}"))
+    method = restore(RunDirectory(path), manager).method
+    stored = load_auxiliary(path)["gaze.weight"]
+    assert np.array_equal(method.extras["gaze"].weight.detach().numpy(), stored.numpy())
+
+
+def test_without_the_plugin_the_saved_model_still_serves(trained: tuple, tmp_path: Path) -> None:
+    from gcdbench.explain.restore import restore
+    from gcdbench.store.rundir import RunDirectory
+
+    file, runs, ids = trained
+    backbone_only = tmp_path / "plugin_with_backbone_only.py"
+    backbone_only.write_text(file.read_text().replace("@hookimpl\ndef gcdbench_methods", "def no_methods"))
+    manager = PluginManager(points=[], files=[backbone_only])
+    found = restore(RunDirectory(next(runs.glob(f"*/*/{ids['looking']}"))), manager)
+    assert "looking" in found.note
+    assert not found.method.extras
+
+
+def test_an_unfinished_run_is_refused(trained: tuple, tmp_path: Path) -> None:
+    import shutil
+
+    from gcdbench.errors import StoreError
+    from gcdbench.explain.restore import restore
+    from gcdbench.store.rundir import RunDirectory
+
+    file, runs, ids = trained
+    copy = tmp_path / "copy"
+    shutil.copytree(next(runs.glob(f"*/*/{ids['small']}")), copy)
+    record = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**record, "status": "failed"}))
+    with pytest.raises(StoreError, match="failed, not done"):
+        restore(RunDirectory(copy), PluginManager(points=[], files=[file]))
+
+
+def test_cost_is_the_same_for_a_method_with_training_only_modules(call: Callable[..., Result], trained: tuple) -> None:
+    ids = trained[2]
+    result = call("cost", ids["small"], ids["looking"], "--repeats", "2", "--batch", "2", "--json")
+    small, looking = json.loads(result.stdout)
+    for key in ("parameters", "trained_parameters", "flops", "weights_mb", "activations_mb"):
+        assert small[key] == looking[key], key
+    assert small["latency_ms"] > 0
+    text = call("cost", ids["small"], "--repeats", "1", "--batch", "1").output
+    assert "FLOPs" in text
+    assert "peak memory" in text
