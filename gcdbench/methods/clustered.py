@@ -1,0 +1,89 @@
+"""The base of methods that train features and cluster them afterwards (GCD, DCCL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gcdbench.data.types import GCDData
+from gcdbench.methods.clustering import Floats, constrained_kmeans, normalise_rows
+from gcdbench.methods.estimate_k import estimate_k
+from gcdbench.training import losses
+from gcdbench.training.batch import Batch
+from gcdbench.training.parametric import ParametricMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusteredConfig:
+    """Weights and temperatures of GCD's script (its code's defaults weigh both terms equally).
+
+    lambda_: weight of the supervised contrast. projection: width of the projector's output; the published head
+    ends in 65,536, a leftover of DINO's that serves nothing here. n_init, max_iter, tol: the final k-means.
+    """
+
+    lambda_: float = 0.35
+    tau_u: float = 1.0
+    tau_c: float = 0.07
+    projection: int = 256
+    n_init: int = 100
+    max_iter: int = 200
+    tol: float = 1e-4
+
+
+class ClusteredMethod(ParametricMethod):
+    """Trains by contrast, then finds K centres by GCD's semi-supervised k-means on features of length 1.
+
+    Training needs no K: where the protocol keeps it secret, it is estimated on the trained features.
+    """
+
+    predictor = "centre/1"
+
+    def __init__(self, config: Any, task: Any, ctx: Any) -> None:
+        super().__init__(config, task, ctx)
+        self.projector_out = config.projection
+
+    def contrast(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """(1 − λ) InfoNCE over all rows and λ SupCon over the labelled ones."""
+        c = self.config
+        return {
+            "rep_u": (1.0 - c.lambda_) * losses.info_nce(batch.projection, c.tau_u),
+            "rep_s": c.lambda_ * losses.supcon(batch.projection, batch.labels_both, c.tau_c),
+        }
+
+    def losses(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """GCD's two terms."""
+        return self.contrast(batch)
+
+    def count_clusters(self, data: GCDData) -> int:
+        """K, or K_old for the time being: no loss depends on it."""
+        return self.task.k or self.task.k_old
+
+    def fit(self, data: GCDData) -> None:
+        """Train, then cluster."""
+        super().fit(data)
+        self.place_centres(data)
+
+    def place_centres(self, data: GCDData) -> None:
+        """Cluster the training images by their trained features; the centres become the model's head."""
+        c, k_old = self.config, self.task.k_old
+        labelled, unlabelled = normalise_rows(self.embed(data.labelled)), normalise_rows(self.embed(data.unlabelled))
+        k = self.task.k or estimate_k(labelled, data.labels, unlabelled, k_old, self.ctx.rng("estimate-k"))
+        found = constrained_kmeans(
+            unlabelled,
+            k,
+            self.ctx.rng("ss-kmeans"),
+            labelled=labelled,
+            labels=data.labels,
+            k_old=k_old,
+            n_init=c.n_init,
+            max_iter=c.max_iter,
+            tol=c.tol,
+        )
+        self.set_centres(found.centres)
+
+    def set_centres(self, centres: Floats) -> None:
+        """Replace the head by these centres (K, C)."""
+        self.k = len(centres)
+        self.prototypes.weight = torch.nn.Parameter(torch.from_numpy(centres.copy()).to(self.device))

@@ -1,0 +1,158 @@
+"""CMS: contrastive mean-shift learning (Choi, Kang, Cho, CVPR 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gcdbench.context import derive_seed
+from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
+from gcdbench.errors import TrainingError
+from gcdbench.methods.base import Prediction
+from gcdbench.methods.clustering import Floats, nearest_centre
+from gcdbench.methods.estimate_k import estimate_k, matched_share
+from gcdbench.methods.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.training import losses
+from gcdbench.training.batch import Batch
+from gcdbench.training.parametric import CHUNK, ParametricMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class CMSConfig:
+    """The published values for fine-grained data (its learning rate is 0.05, for generic data t is 0.3 and 0.01).
+
+    denominator: "code" leaves the positive out, "paper" has it in. projection: width of the embedding.
+    """
+
+    lambda_: float = 0.35
+    tau_u: float = 0.25
+    tau_c: float = 0.07
+    neighbours: int = 8
+    alpha: float = 0.5
+    denominator: Literal["code", "paper"] = "code"
+    projection: int = 512
+    patience: int = 2
+    max_shifts: int = 20
+
+
+class CMS(ParametricMethod):
+    """Contrast between points moved towards their neighbours; clusters by iterated shifts and Ward's linkage."""
+
+    config: CMSConfig
+    memory: Tensor
+    """(2N, P) embeddings of two views of every training image, made anew each epoch."""
+
+    def __init__(self, config: CMSConfig, task: TaskInfo, ctx: Any) -> None:
+        super().__init__(config, task, ctx)
+        self.projector_out = config.projection
+        self.centres: Floats = np.empty((0, 0), dtype=np.float32)
+        self.found: dict[int, int] = {}
+
+    def count_clusters(self, data: GCDData) -> int:
+        """K, or K_old for the time being: no loss depends on it."""
+        return self.task.k or self.task.k_old
+
+    def on_epoch_start(self, epoch: int) -> None:
+        """Embed two augmented views of every training image, in evaluation mode."""
+        ids, seed = self.train_images.ids, derive_seed(self.ctx.seed, "memory")
+        first: list[Tensor] = []
+        second: list[Tensor] = []
+        for start in range(0, len(ids), CHUNK):
+            hidden = self.views.pair(ids[start : start + CHUNK], epoch, seed).to(self.device)
+            for part, view in zip((first, second), hidden.chunk(2), strict=True):
+                part.append(self._project(view))
+        self.memory = torch.cat([*first, *second])
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """Contrast of shifted points, all images, and supervised contrast of the points themselves."""
+        c = self.config
+        points = F.normalize(batch.projection, dim=1)
+        shifted = mean_shift(points, self.memory, k=c.neighbours, alpha=c.alpha)
+        contrast = shifted_contrast(shifted, c.tau_u, negatives_only=c.denominator == "code")
+        return {
+            "rep_u": (1.0 - c.lambda_) * contrast,
+            "rep_s": c.lambda_ * losses.supcon(points, batch.labels_both, c.tau_c),
+        }
+
+    def fit(self, data: GCDData) -> None:
+        """Train, then cluster labelled and unlabelled images together."""
+        super().fit(data)
+        c, labels = self.config, data.labels
+        points = torch.from_numpy(np.concatenate([self.points(data.labelled), self.points(data.unlabelled)]))
+        given, k_old, rng = len(labels), self.task.k_old, self.ctx.rng("estimate-k")
+        self.k = self.task.k or estimate_k(points[:given].numpy(), labels, points[given:].numpy(), k_old, rng)
+        best = iterate(
+            points,
+            group=lambda moved: cut(ward_merges(moved.numpy()), self.k),
+            score=lambda cluster: matched_share(labels, cluster[:given], k_old),
+            k=c.neighbours,
+            alpha=c.alpha,
+            patience=c.patience,
+            max_shifts=c.max_shifts,
+        )
+        self.ctx.log({"type": "clustering", "shifts": best.shifts, "labelled_accuracy": best.score, "k": self.k})
+        ids = np.concatenate([data.labelled.ids, data.unlabelled.ids])
+        self._keep(ids, best.cluster, points.numpy())
+
+    def points(self, images: ImageView) -> Floats:
+        """(N, P) embedding of the test view, of length 1."""
+        with torch.no_grad():
+            pooled = torch.from_numpy(self.embed(images)).to(self.device)
+            return np.asarray(F.normalize(self.projector(pooled), dim=1).cpu().numpy())
+
+    def predict(self, images: ImageView) -> Prediction:
+        """The cluster found for a training image, the cluster with the nearest mean for any other."""
+        if not len(self.centres):
+            raise TrainingError("This method has no clusters yet.", hint="call fit or load_state_dict first")
+        points = self.points(images)
+        nearest = nearest_centre(points, self.centres)
+        known = np.array([self.found.get(i, -1) for i in images.ids.tolist()], dtype=np.int64)
+        cluster = np.where(known >= 0, known, nearest)
+        return Prediction(ids=images.ids, cluster=cluster, k_hat=self.k, anchored=False, embedding=points)
+
+    def save_model(self, directory: Path) -> None:
+        """Nothing: the clusters live in the projector's space and in the training set, not in a head."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Tail, projector, cluster means and the clusters of the training images."""
+        ids = np.fromiter(self.found, dtype=np.int64, count=len(self.found))
+        cluster = np.fromiter(self.found.values(), dtype=np.int64, count=len(self.found))
+        return {
+            **super().state_dict(),
+            **self.auxiliary_state(),
+            "centres": torch.from_numpy(self.centres),
+            "found": torch.from_numpy(np.stack([ids, cluster])),
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """The inverse of :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.load_auxiliary_state(state)
+        self.centres = state["centres"].numpy()
+        self.found = dict(zip(*state["found"].tolist(), strict=True))
+        self.k = len(self.centres)
+
+    def training_state(self) -> dict[str, Any]:
+        """The memory of this epoch."""
+        return {"memory": self.memory}
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """Take it back."""
+        self.memory = state["memory"].to(self.device)
+
+    def _project(self, hidden: Tensor) -> Tensor:
+        with torch.no_grad():
+            return F.normalize(self.projector(self.backbone.run_tail(hidden).pooled).float(), dim=1)
+
+    def _keep(self, ids: IntArray, cluster: IntArray, points: Floats) -> None:
+        self.found = dict(zip(ids.tolist(), cluster.tolist(), strict=True))
+        self.k = int(cluster.max()) + 1
+        total = np.zeros((self.k, points.shape[1]), dtype=np.float32)
+        np.add.at(total, cluster, points)
+        self.centres = np.asarray(total / np.bincount(cluster)[:, None], dtype=np.float32)
