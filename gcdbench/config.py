@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -32,9 +33,11 @@ def convert(key: str, value: object, kind: Any) -> Any:
     """``value`` (text from the command line, or a TOML value) as an instance of ``kind``."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
-        if value is None or (isinstance(value, str) and value.lower() == "none" and type(None) in arguments):
-            return None
         options = [a for a in arguments if a is not type(None)]
+        # Where any text is allowed, "none" is that text: weights=none asks for a random network.
+        says_none = isinstance(value, str) and value.lower() == "none" and str not in options
+        if type(None) in arguments and (value is None or says_none):
+            return None
         for option in options:
             try:
                 return convert(key, value, option)
@@ -42,15 +45,18 @@ def convert(key: str, value: object, kind: Any) -> Any:
                 continue
         raise _misfit(key, value, kind)
     if origin is Literal:
-        if value in arguments:
-            return value
+        for allowed in arguments:
+            if value == allowed or (isinstance(value, str) and value == str(allowed)):
+                return allowed
         raise ConfigError(f"'{key}' must be one of {', '.join(map(str, arguments))}, not '{value}'.")
     if origin is tuple:
-        item_kind = arguments[0] if arguments else str
-        items = value.split(",") if isinstance(value, str) else value
+        items = [item for item in value.split(",") if item] if isinstance(value, str) else value
         if not isinstance(items, (list, tuple)):
             raise _misfit(key, value, kind)
-        return tuple(convert(key, item, item_kind) for item in items if item != "")
+        kinds = [arguments[0]] * len(items) if arguments[1:] == (...,) else arguments
+        if len(items) != len(kinds):
+            raise ConfigError(f"'{key}' must have {len(kinds)} values, not {len(items)}.")
+        return tuple(convert(key, item, item_kind) for item, item_kind in zip(items, kinds, strict=True))
     if kind is bool:
         if isinstance(value, bool):
             return value
@@ -61,9 +67,12 @@ def convert(key: str, value: object, kind: Any) -> Any:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             raise _misfit(key, value, kind)
         try:
-            return kind(value)
+            number = kind(value)
         except (TypeError, ValueError):
             raise _misfit(key, value, kind) from None
+        if not math.isfinite(number):
+            raise ConfigError(f"'{key}' must be a finite number, not '{value}'.")
+        return number
     if kind is str and isinstance(value, str):
         return value
     raise _misfit(key, value, kind)
@@ -122,3 +131,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def to_settable(config: Any) -> dict[str, Any]:
+    """A config as TOML can hold it: given back to :func:`apply_overrides` it makes an equal one.
+
+    TOML has no null: None is the text "none", or left out where that could be meant as a text.
+    """
+    hints = typing.get_type_hints(type(config))
+    table: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            table[field.name] = to_settable(value)
+        elif value is not None:
+            table[field.name] = _plain(value)
+        elif str not in typing.get_args(hints[field.name]):
+            table[field.name] = "none"
+    return table

@@ -81,3 +81,32 @@ def test_malformed_assignments_are_refused(text: str) -> None:
 @given(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_survive_the_way_through_text(count: int, rate: float) -> None:
     assert apply_overrides(Outer(), {"count": str(count), "rate": repr(rate)}) == Outer(count=count, rate=rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd:
+    file: str | None = None
+    level: Literal[1, 2] = 1
+    size: tuple[int, float] = (1, 2.0)
+    words: tuple[str, ...] = ()
+
+
+def test_none_is_a_text_where_any_text_is_allowed() -> None:
+    """``--set weights=none`` asks for a random network; it must not become "not said", the pretrained one."""
+    assert apply_overrides(Odd(), {"file": "none"}).file == "none"
+    assert apply_overrides(Odd(file="x"), {"file": None}).file is None
+
+
+def test_choices_among_numbers_and_tuples_of_fixed_length() -> None:
+    assert apply_overrides(Odd(), {"level": "2", "size": "3,4.5"}) == Odd(level=2, size=(3, 4.5))
+    assert apply_overrides(Odd(), {"words": "a,b"}).words == ("a", "b")
+    with pytest.raises(ConfigError, match="'size' must have 2 values, not 3"):
+        apply_overrides(Odd(), {"size": "1,2,3"})
+    with pytest.raises(ConfigError, match="'level' must be one of 1, 2"):
+        apply_overrides(Odd(), {"level": "3"})
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", float("nan")])
+def test_numbers_must_be_finite(value: object) -> None:
+    with pytest.raises(ConfigError, match="'rate' must be a finite number"):
+        apply_overrides(Outer(), {"rate": value})
