@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gcdbench.config import apply_overrides, field_types, to_plain, unknown_key
+from gcdbench.config import apply_overrides, field_types, to_plain, to_settable, unknown_key
 from gcdbench.data.manifest import SplitManifest
 from gcdbench.data.splitfile import read_split
 from gcdbench.errors import ConfigError, UnknownName
@@ -59,7 +59,10 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """A run, resolved: every setting has its final value. ``split`` is a manifest given by the user, or None."""
+    """A run, resolved: every setting has its final value.
+
+    ``split`` is a manifest given by the user, read from ``split_file``, or None.
+    """
 
     method: MethodSpec
     dataset: DatasetSpec
@@ -74,6 +77,7 @@ class RunPlan:
     training: TrainingConfig
     config: Any
     split: SplitManifest | None = None
+    split_file: str | None = None
 
     @property
     def dataset_text(self) -> str:
@@ -81,17 +85,21 @@ class RunPlan:
         return self.dataset_name if self.dataset_argument is None else f"{self.dataset_name}:{self.dataset_argument}"
 
     def resolved(self) -> dict[str, Any]:
-        """The content of ``config.toml``."""
-        return {
+        """The content of ``config.toml``; ``gcdbench run --config`` reads it back."""
+        said = {
             "method": self.method.name,
             "variant": self.variant,
-            "dataset": self.dataset_name,
+            "dataset": self.dataset_text,
             "preset": self.preset,
+            "split": self.split_file,
             "seed": self.seed,
-            "settings": to_plain(self.settings),
-            "training": to_plain(self.training) if self.method.trained else {},
-            "protocol": self.protocol.card(),
-            "config": to_plain(self.config),
+        }
+        return {key: value for key, value in said.items() if value is not None} | {
+            "settings": to_settable(self.settings),
+            "training": to_settable(self.training) if self.method.trained else {},
+            "protocol": to_settable(self.protocol),
+            "config": to_settable(self.config),
+            "dataset_set": dict(self.dataset_options),
         }
 
 
@@ -158,10 +166,13 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         if manifest
         else named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
     )
-    changed = apply_overrides(protocol, sections["protocol"])
+    changed = apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX)
     if changed != protocol:
         # A protocol with a changed rule is another protocol and must not be mistaken for the named one.
-        changes = ",".join(f"{key}={value}" for key, value in sorted(sections["protocol"].items()))
+        # The name holds what really differs, as values: "0.30" and "0.3" are one protocol.
+        before = protocol.card()
+        differing = sorted((key, value) for key, value in changed.card().items() if value != before[key])
+        changes = ",".join(f"{key}={value}" for key, value in differing)
         changed = dataclasses.replace(changed, name=f"{protocol.name}+{changes}")
     return RunPlan(
         method=method,
@@ -179,6 +190,7 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         training=training,
         config=apply_overrides(config_class(), sections["config"]),
         split=manifest,
+        split_file=request.split,
     )
 
 

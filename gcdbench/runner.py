@@ -279,14 +279,7 @@ def _record(plan: RunPlan, prepared: Prepared, identity: dict[str, Any], world_s
 
 
 def _config_toml(plan: RunPlan) -> str:
-    return tomli_w.dumps(_without_none(plan.resolved()))
-
-
-def _without_none(value: Any) -> Any:
-    """TOML has no null: a setting that is None is left out."""
-    if isinstance(value, Mapping):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return list(value) if isinstance(value, tuple) else value
+    return tomli_w.dumps(plan.resolved())
 
 
 def _environment(placement: Placement, manager: PluginManager) -> dict[str, Any]:
