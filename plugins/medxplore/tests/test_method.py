@@ -15,7 +15,7 @@ from gcdbench_medxplore.variants import VARIANTS
 
 from gcdbench.api import Batch, ConfigError, SimGCD, SimGCDConfig, TailOutput
 from gcdbench.config import apply_overrides
-from gcdbench.testing.tiny import tiny_context, tiny_task
+from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 
 
 def configured(**overrides):
@@ -29,7 +29,7 @@ def variant_config(name):
 def train(method_class, config, *, seed=0, epochs=2, **context):
     events = []
     data, task, _ = tiny_task()
-    method = method_class(config, task, tiny_context(seed=seed, epochs=epochs, log=events.append, **context))
+    method = shrink(method_class)(config, task, tiny_context(seed=seed, epochs=epochs, log=events.append, **context))
     method.fit(data)
     return method, data, events
 
@@ -120,7 +120,7 @@ def make_batch(method, *, size=6, labelled=4, classes=4, labels=None, same=False
 def build():
     def make(config):
         data, task, _ = tiny_task()
-        method = MedXplore(config, task, tiny_context())
+        method = shrink(MedXplore)(config, task, tiny_context())
         method._open(data.labelled.store)
         method._build(4)
         return method
@@ -302,13 +302,13 @@ def test_defaults_are_the_papers_and_the_notes():
 
 def test_the_deployed_state_is_simgcds_and_the_auxiliary_state_brings_the_attention_back():
     method, data, _ = train(MedXplore, configured(faac__init="uniform"))
-    plain = SimGCD(SimGCDConfig(), method.task, tiny_context())
+    plain = shrink(SimGCD)(SimGCDConfig(), method.task, tiny_context())
     plain.load_state_dict(method.state_dict())
     ours, theirs = method.predict(data.unlabelled), plain.predict(data.unlabelled)
     assert np.array_equal(ours.cluster, theirs.cluster)
     assert np.array_equal(ours.embedding, theirs.embedding)
 
-    again = MedXplore(method.config, method.task, tiny_context())
+    again = shrink(MedXplore)(method.config, method.task, tiny_context())
     again.load_state_dict(method.state_dict())
     again.load_auxiliary_state(method.auxiliary_state())
     x = torch.rand(3, 12, 4, 4)
@@ -340,8 +340,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
 
     context = tiny_context(epochs=3, checkpoint_dir=tmp_path, checkpoint_seconds=0.0, log=stop)
     with pytest.raises(Interrupted):
-        MedXplore(config, task, context).fit(data)
-    resumed = MedXplore(config, task, tiny_context(epochs=3, checkpoint_dir=tmp_path, checkpoint_seconds=0.0))
+        shrink(MedXplore)(config, task, context).fit(data)
+    context = tiny_context(epochs=3, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
+    resumed = shrink(MedXplore)(config, task, context)
     resumed.fit(data)
     for name, value in whole.state_dict().items():
         assert torch.equal(value, resumed.state_dict()[name]), name
