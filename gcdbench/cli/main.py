@@ -85,8 +85,9 @@ def command(ctx: click.Context, plugin_file: tuple[Path, ...], debug: bool) -> N
     ctx.obj = {"debug": debug}
     if plugin_file:
         given = os.environ.get(PLUGIN_FILES_VARIABLE, "")
-        # Worker processes inherit the environment, so they load the same files.
-        os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join([*map(str, plugin_file), *filter(None, [given])])
+        # Worker processes inherit the environment, so they load the same files, wherever they are started.
+        files = [str(path.absolute()) for path in plugin_file]
+        os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join([*files, *filter(None, [given])])
 
 
 def main() -> None:

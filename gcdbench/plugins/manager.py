@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,13 +86,14 @@ class PluginManager:
         self._pluggy.add_hookspecs(hookspecs)
         self._problems: list[PluginRecord] = []
         self._origin: dict[str, tuple[str, str]] = {}
+        self._files: dict[str, Path] = {}
         self._registries: dict[str, dict[str, _Registered]] = {kind: {} for kind in HOOK_OF_KIND}
         self._contested: dict[tuple[str, str], str] = {}
         for module in BUILTIN_MODULES:
             self._register(importlib.import_module(module), module, "gcdbench", _own_version())
         for point in entry_points(group=ENTRY_POINT_GROUP) if points is None else points:
             self._load_entry_point(point)
-        for path in files:
+        for path in dict.fromkeys(Path(file).absolute() for file in files):  # a file named twice is loaded once
             self._load_file(path)
         self._collect()
 
@@ -102,7 +104,7 @@ class PluginManager:
         version = point.dist.version if point.dist else "?"
         try:
             module = point.load()
-        except Exception as error:  # a plugin may raise anything while it is imported
+        except (Exception, SystemExit) as error:  # a plugin may raise anything while it is imported
             self._note(point.name, distribution, version, "import", error)
             return
         self._register(module, f"{distribution}:{point.name}", distribution, version)
@@ -114,6 +116,13 @@ class PluginManager:
                 f"The plugin file '{path}' does not exist.", hint="Check the path given to --plugin-file."
             )
         module_name = f"gcdbench_plugin_{path.stem.replace('-', '_')}"
+        namesake = next((other for other in self._files.values() if other.stem == path.stem), None)
+        if namesake is not None:
+            raise PluginError(
+                f"The plugin files '{namesake}' and '{path}' have one name.",
+                hint="Rename one of them: they would be one module.",
+            )
+        self._files[str(path)] = path
         spec = importlib.util.spec_from_file_location(module_name, path)
         if spec is None or spec.loader is None:
             raise PluginError(f"The plugin file '{path}' is not a Python file.")
@@ -121,13 +130,9 @@ class PluginManager:
         sys.modules[module_name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"The plugin file '{path}' failed at line {_line_in(path, error)}: {error!r}.") from error
-        before = len(self._problems)
         self._register(module, str(path), path.name, "local file")
-        if len(self._problems) > before:
-            problem = self._problems[-1]
-            raise PluginError(f"The plugin file '{path}' is broken ({problem.stage}): {problem.error}")
 
     def _register(self, module: ModuleType, name: str, distribution: str, version: str) -> None:
         try:
@@ -153,7 +158,7 @@ class PluginManager:
                 distribution, version = self._origin.get(name, ("unknown distribution", "?"))
                 try:
                     specs = list(implementation.function())
-                except Exception as error:  # the hook, or the generator it returned, may raise anything
+                except (Exception, SystemExit) as error:  # the hook, or its generator, may raise anything
                     self._note(name, distribution, version, f"call of {hook_name}", error)
                     continue
                 for spec in specs:
@@ -180,6 +185,9 @@ class PluginManager:
 
     def _note(self, name: str, distribution: str, version: str, stage: str, error: BaseException | str) -> None:
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        if name in self._files:  # what the user named must work
+            line = "" if isinstance(error, str) else f", line {_line_in(self._files[name], error)}"
+            raise PluginError(f"The plugin file '{name}' is broken ({stage}{line}): {text}")
         self._problems.append(
             PluginRecord(name=name, distribution=distribution, version=version, stage=stage, error=text)
         )
@@ -277,6 +285,9 @@ def _misspelt_hooks(module: ModuleType) -> list[str]:
 def _spec_problem(spec: object, expected: type[Spec]) -> str | None:
     if not isinstance(spec, expected):
         return f"returned {type(spec).__name__}, expected {expected.__name__}"
+    if not (isinstance(spec.name, str) and re.fullmatch(r"\w[\w.+-]*", spec.name)):
+        # Names become folders of the store.
+        return f"'{spec.name}' cannot be a name: letters, digits and . + - _ only, a letter or digit first"
     if spec.api != API_VERSION:
         return (
             f"'{spec.name}' was made for plugin interface {spec.api}, this gcdbench has {API_VERSION}: "
@@ -286,7 +297,7 @@ def _spec_problem(spec: object, expected: type[Spec]) -> str | None:
 
 
 def _line_in(path: Path, error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.lineno is not None:
+    if isinstance(error, SyntaxError) and error.lineno is not None and error.filename == str(path):
         return str(error.lineno)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return str(lines[-1]) if lines else "?"

@@ -127,6 +127,48 @@ def test_an_error_in_a_plugin_file_is_fatal_and_names_the_line(tmp_path: Path) -
         PluginManager(points=[], files=[tmp_path / "absent.py"])
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (RAISING, r"call of gcdbench_methods, line 7.*the shelf is empty"),
+        (UNKNOWN_ARGUMENT, "registration"),
+        (MISSPELT, "no such hook: gcdbench_metods"),
+        (GOOD.format(name="simgcd"), "two plugins offer a method named 'simgcd'"),
+        (GOOD.format(name="../simgcd"), "cannot be a name"),
+        ("raise SystemExit(0)", "line 1"),
+    ],
+)
+def test_whatever_is_wrong_with_a_plugin_file_is_fatal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PluginError, match=said):
+        PluginManager(points=[], files=[Path("mine.py")])
+
+
+def test_a_relative_plugin_file_has_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("x = 1\n\nraise RuntimeError('no luck')\n")
+    with pytest.raises(PluginError, match=r"line 3.*no luck"):
+        PluginManager(points=[], files=[Path("mine.py")])
+
+
+def test_a_plugin_file_named_twice_is_loaded_once_and_namesakes_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(GOOD.format(name=f"method-{folder}"))
+    one, other = tmp_path / "a" / "mine.py", tmp_path / "b" / "mine.py"
+    assert "method-a" in PluginManager(points=[], files=[one, one]).names("methods")
+    with pytest.raises(PluginError, match="have one name"):
+        PluginManager(points=[], files=[one, other])
+
+
+def test_an_installed_plugin_that_exits_is_one_more_broken_plugin(point) -> None:
+    manager = PluginManager(points=[point("plug_exit", "raise SystemExit(3)")])
+    assert problems(manager) == {"plug_exit": "import"}
+
+
 def test_a_raising_observer_is_reported_and_harmless(point) -> None:
     source = """
     from gcdbench.plugins import hookimpl
