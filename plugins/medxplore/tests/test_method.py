@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import medxplore_loops as loops
 import numpy as np
@@ -348,3 +350,39 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
         assert torch.equal(value, resumed.state_dict()[name]), name
     for name, value in whole.auxiliary_state().items():
         assert torch.equal(value, resumed.auxiliary_state()[name]), name
+
+
+def test_the_fixed_filters_are_offered_for_comparison(build):
+    method = build(MedXploreConfig())
+    x = torch.rand(3, 12, 4, 4)
+    tail = TailOutput(map=x, pooled=x.mean((2, 3)))
+    maps = method.attention_alternatives(tail)
+    assert set(maps) == {"spatial variance", "high-pass", "low-pass"}
+    expected = loops.glec(loops.local_variance(loops.energy_map(x.double().numpy())), 1.0, 1e-6)
+    np.testing.assert_allclose(maps["spatial variance"].detach().numpy(), expected, atol=1e-4)
+    assert "spatial variance" not in build(variant_config("spatial-variance")).attention_alternatives(tail)
+    assert build(variant_config("acam")).attention_alternatives(tail) == {}
+
+
+WITHOUT_PLUGIN = """
+import sys
+sys.modules["gcdbench_medxplore"] = None  # what an import meets where the plugin is not installed
+import numpy as np
+from pathlib import Path
+from gcdbench.testing.tiny import TinyBackbone, tiny_task
+from gcdbench.training.deploy import load_model
+
+folder = Path(sys.argv[1])
+data, _, _ = tiny_task()
+prediction = load_model(folder, load_backbone=TinyBackbone).predict(data.unlabelled)
+np.savez(folder / "found.npz", cluster=prediction.cluster, embedding=prediction.embedding)
+"""
+
+
+def test_the_saved_model_predicts_the_same_where_the_plugin_is_missing(tmp_path):
+    method, data, _ = train(MedXplore, MedXploreConfig())
+    method.save_model(tmp_path)
+    subprocess.run([sys.executable, "-c", WITHOUT_PLUGIN, str(tmp_path)], check=True)
+    found, expected = np.load(tmp_path / "found.npz"), method.predict(data.unlabelled)
+    assert np.array_equal(found["cluster"], expected.cluster)
+    assert np.array_equal(found["embedding"], expected.embedding)
