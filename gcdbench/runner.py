@@ -150,14 +150,17 @@ def _run_and_score(
     """The part of a run whose failure is recorded in its directory."""
     record = directory.record()
 
+    def notify(hook: str, **arguments: Any) -> None:
+        for failure in manager.notify(hook, **arguments):
+            directory.append_event({"type": "observer-failed", "error": failure})
+
     def log(event: Mapping[str, Any]) -> None:
         listener(event)
         if event.get("type") != "progress":
             directory.append_event(event)
-            for failure in manager.notify("gcdbench_run_event", run=record, event=event):
-                directory.append_event({"type": "observer-failed", "error": failure})
+            notify("gcdbench_run_event", run=record, event=event)
 
-    manager.notify("gcdbench_run_started", run=record)
+    notify("gcdbench_run_started", run=record)
     try:
         method, predictions, times = _compute(plan, placement, manager, prepared, directory, log)
         files = _save_predictions(directory, predictions, prepared.split)
@@ -176,9 +179,9 @@ def _run_and_score(
             error.message if isinstance(error, GCDBenchError) else f"{type(error).__name__}: {error}",
             traceback.format_exc(),
         )
-        manager.notify("gcdbench_run_failed", run=directory.record(), error=error)
+        notify("gcdbench_run_failed", run=directory.record(), error=error)
         raise
-    manager.notify("gcdbench_run_finished", run=directory.record(), scores=scores)
+    notify("gcdbench_run_finished", run=directory.record(), scores=scores)
     return RunResult(directory=directory, scores=scores, reused=False)
 
 

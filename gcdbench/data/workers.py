@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from gcdbench.errors import DataError
+from gcdbench.plugins.specs import LOCAL_MODULE
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -116,6 +117,10 @@ def _hidden_main() -> Iterator[None]:
 
 def _start(packed: bytes) -> None:
     global _state
+    if LOCAL_MODULE.encode() in packed:  # something of a plugin file: this process has to load those files first
+        from gcdbench.plugins.manager import get_manager
+
+        get_manager()
     _state = pickle.loads(packed)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -28,6 +28,7 @@ from gcdbench.errors import PluginError, UnknownName
 from gcdbench.plugins import hookspecs
 from gcdbench.plugins.specs import (
     API_VERSION,
+    LOCAL_MODULE,
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
@@ -115,7 +116,7 @@ class PluginManager:
             raise PluginError(
                 f"The plugin file '{path}' does not exist.", hint="Check the path given to --plugin-file."
             )
-        module_name = f"gcdbench_plugin_{path.stem.replace('-', '_')}"
+        module_name = f"{LOCAL_MODULE}{path.stem.replace('-', '_')}"
         namesake = next((other for other in self._files.values() if other.stem == path.stem), None)
         if namesake is not None:
             raise PluginError(

@@ -12,6 +12,9 @@ from gcdbench.errors import PluginError
 API_VERSION = 1
 """Version of the plugin interface; a spec made for another one is refused with a sentence."""
 
+LOCAL_MODULE = "gcdbench_plugin_"
+"""What the module name of a local plugin file begins with."""
+
 
 def load_attribute(path: str) -> Any:
     """Import ``"package.module:attr"`` and return the attribute."""
