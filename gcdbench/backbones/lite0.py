@@ -177,6 +177,7 @@ class Lite0(Backbone):
         self.tail = Lite0Tail()
 
     def run_tail(self, hidden: Tensor) -> TailOutput:
+        """From the prefix's output to the map and its spatial mean."""
         feature_map = self.tail(hidden)
         return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
