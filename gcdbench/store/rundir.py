@@ -13,7 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from gcdbench.store.atomic import read_json, write_json, write_text
 SCHEMA = 1
 HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 120.0
+LOCK_SECONDS = 1.0
+"""A look at a run's state holds its lock for a moment; a writer waits that long before it gives up."""
 DONE, FAILED, RUNNING, INTERRUPTED, STALE, UNREADABLE = (
     "done",
     "failed",
@@ -128,8 +130,8 @@ class RunDirectory:
             lock.acquire(timeout=0)
         except Timeout:
             return True
-        except OSError:  # a read-only store: nobody can be writing to it from here
-            return False
+        except OSError:  # a store that is read-only for us: its writer's heartbeat must do
+            return self.heartbeat_age() < STALE_SECONDS
         lock.release()
         return False
 
@@ -139,7 +141,7 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = self._lock()
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.05)
         except Timeout:
             raise StoreError(
                 f"Another process is writing the run '{self.path.name}' at this moment.",
@@ -154,7 +156,8 @@ class RunDirectory:
 
         def beat() -> None:
             while not stop.is_set():
-                (self.path / "heartbeat").touch()
+                with suppress(OSError):  # a full disk is reported by what has to be written
+                    (self.path / "heartbeat").touch()
                 stop.wait(HEARTBEAT_SECONDS)
 
         thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
@@ -167,10 +170,10 @@ class RunDirectory:
             lock.release()
 
     def begin(self, record: Mapping[str, Any], *, config_toml: str, environment: Mapping[str, Any]) -> None:
-        """Start (or start again): earlier scores go, a checkpoint stays for resuming."""
-        for stale in (self.predictions_dir, self.path / "embeddings"):
-            shutil.rmtree(stale, ignore_errors=True)
-        self.scores_path.unlink(missing_ok=True)
+        """Start (or start again): earlier scores go, a checkpoint stays for resuming.
+
+        In this order, so that a process killed in between leaves no run that is done but has no predictions.
+        """
         write_text(self.path / "config.toml", config_toml)
         write_json(self.path / "env.json", environment)
         write_json(
@@ -184,6 +187,9 @@ class RunDirectory:
                 "pid": os.getpid(),
             },
         )
+        self.scores_path.unlink(missing_ok=True)
+        for stale in (self.predictions_dir, self.path / "embeddings"):
+            shutil.rmtree(stale, ignore_errors=True)
 
     def finish(self, **changes: Any) -> None:
         """Mark the run as done; its checkpoint is no longer needed."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from gcdbench.errors import StoreError
+from gcdbench.store import rundir
 from gcdbench.store.atomic import read_json, write_bytes, write_json
 from gcdbench.store.index import INDEX_NAME, find_run, load_runs
 from gcdbench.store.predictions import ScoredSet, load_arrays, load_scored_set, save_arrays
@@ -76,6 +79,82 @@ def test_one_writer_only_and_a_killed_one_leaves_an_interrupted_run(directory: R
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
     child.join()
+    assert directory.status() == INTERRUPTED
+
+
+def test_a_kill_while_a_finished_run_is_begun_again_leaves_it_whole_or_interrupted(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop before each write and each removal in turn: never is a run done without its predictions."""
+
+    class Killed(BaseException):
+        pass
+
+    steps = 0
+
+    def dying(function, allowed: int):
+        def step(*arguments, **named):
+            nonlocal steps
+            if steps >= allowed:
+                raise Killed
+            steps += 1
+            return function(*arguments, **named)
+
+        return step
+
+    for allowed in range(20):
+        with directory.writing():
+            begin(directory)
+            save_arrays(directory.predictions_dir / "transductive.npz", {"ids": np.arange(3)})
+            write_json(directory.scores_path, {"sets": {}})
+            directory.finish()
+        steps = 0
+        try:
+            with monkeypatch.context() as patch, directory.writing():
+                for owner, name in (
+                    (rundir, "write_text"),
+                    (rundir, "write_json"),
+                    (shutil, "rmtree"),
+                    (Path, "unlink"),
+                ):
+                    patch.setattr(owner, name, dying(getattr(owner, name), allowed))
+                begin(directory)
+        except Killed:
+            whole = (directory.predictions_dir / "transductive.npz").exists() and directory.scores_path.exists()
+            assert directory.status() == INTERRUPTED or (directory.status() == DONE and whole), allowed
+        else:
+            break
+    assert 0 < allowed < 19
+
+
+def test_a_look_at_the_state_does_not_keep_a_writer_out(directory: RunDirectory) -> None:
+    directory.path.mkdir(parents=True)
+    looking = threading.Event()
+
+    def look() -> None:
+        with directory._lock():
+            looking.set()
+            time.sleep(0.2)
+
+    threading.Thread(target=look).start()
+    assert looking.wait(10)
+    with directory.writing():
+        begin(directory)
+    assert directory.exists()
+
+
+def test_a_run_in_a_store_that_is_read_only_here_is_running_while_its_heart_beats(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with directory.writing():
+        begin(directory)
+
+    def refused(*arguments: object, **named: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("gcdbench.store.rundir.FileLock.acquire", refused)
+    assert directory.status() == RUNNING
+    os.utime(directory.path / "heartbeat", (0, 0))
     assert directory.status() == INTERRUPTED
 
 
