@@ -42,15 +42,16 @@ def score_set(scored: ScoredSet, manager: PluginManager) -> tuple[dict[str, floa
     """
     scores: dict[str, float] = {}
     errors: dict[str, str] = {}
-    for spec in manager.specs("metrics"):
-        own = manager.provider("metrics", spec.name)[0] == "gcdbench"
+    ours = {spec.name: manager.provider("metrics", spec.name)[0] == "gcdbench" for spec in manager.specs("metrics")}
+    # Ours first: a stranger's key that clashes is the stranger's fault.
+    for spec in sorted(manager.specs("metrics"), key=lambda spec: not ours[spec.name]):
         try:
             values = _checked(spec.name, spec.load()(scored.y_true, scored.cluster, scored.is_old, scored.anchored))
             clash = sorted(set(values) & set(scores))
             if clash:
                 raise PluginError(f"the key '{clash[0]}' is taken by another metric")
         except Exception as error:
-            if own:
+            if ours[spec.name]:
                 raise
             errors[spec.name] = f"{type(error).__name__}: {error}"
             continue
@@ -102,7 +103,7 @@ def score_run(directory: RunDirectory, manager: PluginManager) -> dict[str, Any]
 
 
 def rescore(directory: RunDirectory, manager: PluginManager) -> tuple[list[str], list[str]]:
-    """Recompute a run's scores from its predictions; returns the keys that changed and the keys that are new."""
+    """Recompute a run's scores from its predictions; returns the keys that changed or went, and the new ones."""
     fresh = score_run(directory, manager)
     try:
         before = directory.scores()
@@ -116,6 +117,7 @@ def rescore(directory: RunDirectory, manager: PluginManager) -> tuple[list[str],
                 added.append(f"{name}.{key}")
             elif old_scores[key] != value:
                 changed.append(f"{name}.{key}")
+        changed += [f"{name}.{key} (gone)" for key in old_scores if key not in entry["scores"]]
     if fresh != before:
         with directory.writing():
             write_json(directory.scores_path, fresh)

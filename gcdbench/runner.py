@@ -22,7 +22,7 @@ from gcdbench.data.roots import cache_dir, data_roots
 from gcdbench.data.splitfile import require_same_images
 from gcdbench.data.store import ImageStore, prepare_store
 from gcdbench.data.types import DatasetRequest, DatasetSource, ImageView, TaskInfo
-from gcdbench.errors import DataError, GCDBenchError
+from gcdbench.errors import DataError, GCDBenchError, TrainingError
 from gcdbench.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
 from gcdbench.identity import run_id
 from gcdbench.methods.base import Method, Prediction
@@ -122,8 +122,8 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
         accepted_issues=prepared.issues,
     )
     directory = RunDirectory.at(placement.runs, prepared.source.card.name, plan.method.name, run_id(identity))
-    if directory.exists() and directory.status() == DONE and not placement.force:
-        return RunResult(directory=directory, scores=directory.scores(), reused=True)
+    if (reused := _reusable(directory, placement)) is not None:
+        return reused
     from gcdbench.training.distributed import process_group  # torch is not needed to find a finished run
 
     with process_group(placement.device):
@@ -131,12 +131,22 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
             _compute(plan, placement, manager, prepared, directory, _ignore)
             return RunResult(directory=directory, scores={}, reused=False)
         with directory.writing():
+            # Another process may have finished the run since; with several ranks all of them must compute.
+            if world_size == 1 and (reused := _reusable(directory, placement)) is not None:
+                return reused
             directory.begin(
                 _record(plan, prepared, identity, world_size),
                 config_toml=_config_toml(plan),
                 environment=_environment(placement, manager),
             )
             return _run_and_score(plan, placement, manager, prepared, directory, listener)
+
+
+def _reusable(directory: RunDirectory, placement: Placement) -> RunResult | None:
+    """The result of a run that is done already, unless it shall be done again."""
+    if placement.force or not directory.exists() or directory.status() != DONE:
+        return None
+    return RunResult(directory=directory, scores=directory.scores(), reused=True)
 
 
 def _run_and_score(
@@ -174,6 +184,11 @@ def _run_and_score(
     except KeyboardInterrupt:
         directory.interrupt()
         raise
+    except SystemExit as error:  # with the code 0 a run without a result would pass for a success
+        message = f"The method '{plan.method.name}' ended the process (exit code {error.code})."
+        directory.fail(message, traceback.format_exc())
+        notify("gcdbench_run_failed", run=directory.record(), error=error)
+        raise TrainingError(message, hint="A method has to raise an error instead.") from error
     except Exception as error:
         directory.fail(
             error.message if isinstance(error, GCDBenchError) else f"{type(error).__name__}: {error}",

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from gcdbench.data import manifest
-from gcdbench.errors import ConfigError, DataError, GCDBenchError
+from gcdbench.errors import ConfigError, DataError, GCDBenchError, TrainingError
 from gcdbench.evaluate import rescore
 from gcdbench.plan import Placement, RunRequest, make_plan
 from gcdbench.plugins.manager import PluginManager, get_manager
 from gcdbench.runner import execute, prepare_data
 from gcdbench.store.predictions import load_scored_set
-from gcdbench.store.rundir import DONE, FAILED, RunDirectory
+from gcdbench.store.rundir import DONE, FAILED, INTERRUPTED, RunDirectory
 
 pytestmark = pytest.mark.usefixtures("example_plugin")
 SMALL = {"image_size": "32"}
@@ -185,6 +185,81 @@ def test_a_strangers_broken_metric_is_reported_beside_the_scores(
     scores = run(tmp_path).scores
     assert "purity" not in scores["sets"]["transductive"]["scores"]
     assert "leave undefined values out" in scores["metric_errors"]["purity"]
+
+
+def test_a_strangers_metric_can_neither_take_a_key_of_ours_nor_change_what_others_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gcdbench_example.metric
+
+    honest = run(tmp_path / "honest").scores["sets"]["transductive"]["scores"]
+    spec = next(spec for spec in get_manager().specs("metrics") if spec.name == "purity")
+    registry = get_manager()._registries["metrics"]
+    first = dataclasses.replace(spec, name="aaa")  # before ours in the alphabet
+    monkeypatch.setitem(registry, "aaa", dataclasses.replace(registry["purity"], spec=first))
+    monkeypatch.setattr(gcdbench_example.metric, "purity", lambda *a: {"all": 100.0})
+    scores = run(tmp_path / "taken").scores
+    assert scores["sets"]["transductive"]["scores"]["all"] == honest["all"]
+    assert "is taken" in scores["metric_errors"]["aaa"]
+
+    def sorting(y_true, cluster, is_old, anchored):
+        y_true.sort()
+        return {}
+
+    monkeypatch.setattr(gcdbench_example.metric, "purity", sorting)
+    scores = run(tmp_path / "sorted").scores
+    assert scores["sets"]["transductive"]["scores"]["all"] == honest["all"]
+    assert "read-only" in scores["metric_errors"]["aaa"]
+
+
+def test_rescore_says_which_scores_go_with_their_metric(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert rescore(result.directory, PluginManager(points=[])) == (["transductive.purity (gone)"], [])
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_reused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, others = RunDirectory.writing, []
+
+    def slow_to_get_the_lock(self: RunDirectory):
+        if not others:
+            others.append(None)
+            others[0] = run(tmp_path)
+        return original(self)
+
+    monkeypatch.setattr(RunDirectory, "writing", slow_to_get_the_lock)
+    result = run(tmp_path)
+    assert result.reused
+    assert not others[0].reused
+
+
+def test_a_method_that_ends_the_process_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench_example.method import NearestMean
+
+    def leave(self: object, data: object) -> None:
+        raise SystemExit(0)
+
+    monkeypatch.setattr(NearestMean, "fit", leave)
+    with pytest.raises(TrainingError, match="ended the process"):
+        run(tmp_path)
+    [path] = (tmp_path / "runs" / "stripes" / "nearest-mean").iterdir()
+    assert RunDirectory(path).status() == FAILED
+
+
+def test_ctrl_c_in_a_method_leaves_an_interrupted_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench_example.method import NearestMean
+
+    def interrupted(self: object, data: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestMean, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    [path] = (tmp_path / "runs" / "stripes" / "nearest-mean").iterdir()
+    assert RunDirectory(path).record()["status"] == INTERRUPTED
+    assert not run(tmp_path).reused
 
 
 def test_a_split_of_another_laboratory_can_be_used(tmp_path: Path) -> None:

@@ -80,9 +80,12 @@ def load_arrays(path: Path, expected_sha256: str | None) -> dict[str, NDArray[An
         )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise StoreError(f"The stored file '{path}' is not a valid array file: {error}.") from error
+    for array in arrays.values():
+        array.flags.writeable = False  # one metric that sorts in place would spoil the next one's numbers
+    return arrays
 
 
 def load_scored_set(path: Path, expected_sha256: str | None) -> ScoredSet:
