@@ -7,27 +7,24 @@ from html import escape
 from gcdbench.tables.grid import Grid, GridCell
 
 
-def render_html(grid: Grid) -> str:
-    """``<figure>`` with a caption, one ``<tbody>`` a section, ``data-value`` for sorting, and the notes."""
+def render_html(grid: Grid, *, titled: bool = True) -> str:
+    """``<figure>`` with a caption, one ``<tbody>`` a section, ``data-value`` for sorting, and the notes.
+
+    titled: begin the caption with the title; a page that has it as a heading needs it not twice.
+    """
+    title = f"<strong>{escape(grid.title)}.</strong> " if titled else ""
+    groups = "".join(f'<th colspan="{span}" scope="colgroup">{escape(text)}</th>' for text, span in grid.header[0])
+    leaves = "".join(f'<th scope="col">{escape(text)}</th>' for text, _ in grid.header[-1])
     lines = [
         '<figure class="result">',
-        f"<figcaption><strong>{escape(grid.title)}</strong> {escape(grid.caption)}</figcaption>",
-    ]
-    lines += [
-        '<div class="scroll" tabindex="0" role="region" aria-label="' + escape(grid.title) + '">',
+        f"<figcaption>{title}{escape(grid.caption)}</figcaption>",
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">',
         "<table>",
         "<thead>",
+        *([f"<tr>{groups}</tr>"] if any(text for text, _ in grid.header[0]) else []),
+        f'<tr class="leaf">{leaves}</tr>',
+        "</thead>",
     ]
-    if any(text for text, _ in grid.header[0]):
-        lines.append(
-            "<tr>"
-            + "".join(f'<th colspan="{span}" scope="colgroup">{escape(text)}</th>' for text, span in grid.header[0])
-            + "</tr>"
-        )
-    lines.append(
-        '<tr class="leaf">' + "".join(f'<th scope="col">{escape(text)}</th>' for text, _ in grid.header[-1]) + "</tr>"
-    )
-    lines.append("</thead>")
     opened = False
     for row in grid.rows:
         if row.section:

@@ -1,0 +1,108 @@
+"""``gcdbench figure``: draw from stored runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gcdbench.cli.options import runs_option
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OF_SUITES = ("errors", "bars", "curves")
+OF_RUNS = ("confusion", "training", "tsne")
+
+
+@click.command("figure")
+@click.argument("kind", type=click.Choice([*OF_SUITES, *OF_RUNS]))
+@click.argument("targets", nargs=-1, required=True, metavar="SUITE | RUN...")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="File ending in .svg, .pdf or .png."
+)
+@click.option("--preset", help="Preset of a suite's runs (default: the suite's first preset that has runs).")
+@click.option("--protocol", help="Protocol of a suite's runs (default: the suite's).")
+@click.option("--seeds", help="Seeds of a suite's runs, for example 0-4.")
+@click.option("--test", "inductive", is_flag=True, help="Scores on the untouched test part instead of D_u.")
+@runs_option
+def command(
+    kind: str,
+    targets: tuple[str, ...],
+    output: Path | None,
+    preset: str | None,
+    protocol: str | None,
+    seeds: str | None,
+    inductive: bool,
+    runs: Path,
+) -> None:
+    """Draw a figure.
+
+    \b
+    Of a suite:  errors (2×2 maps of the error decomposition), bars (accuracies), curves (swept settings).
+    Of runs:     confusion, training (losses by epoch), tsne (the stored embedding).
+    """
+    from gcdbench.figures.style import save
+
+    evaluation = "inductive" if inductive else "transductive"
+    if kind in OF_SUITES:
+        figure = _of_suite(kind, targets, runs, preset, protocol, seeds, evaluation)
+    else:
+        figure = _of_runs(kind, targets, runs, evaluation)
+    path = output or Path(f"{kind}-{Path(targets[0]).stem}.svg")
+    save(figure, path)
+    click.echo(f"Wrote {path}")
+
+
+def _of_suite(
+    kind: str,
+    targets: tuple[str, ...],
+    runs: Path,
+    preset: str | None,
+    protocol: str | None,
+    seeds: str | None,
+    evaluation: str,
+) -> Figure:
+    from gcdbench.errors import ConfigError
+    from gcdbench.figures.sources import bar_figure, curve_figure, error_figure
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.store.index import load_runs
+    from gcdbench.suites.read import load_suite
+    from gcdbench.suites.seeds import parse_seeds
+    from gcdbench.tables.bootstrap import RunBootstrap
+    from gcdbench.tables.records import cell_records
+    from gcdbench.tables.suite_table import suite_table
+
+    if len(targets) != 1:
+        raise ConfigError(f"A figure of kind '{kind}' is drawn of one suite.")
+    suite = load_suite(targets[0])
+    scores = ("all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion")
+    table = suite_table(
+        suite,
+        cell_records(load_runs(runs), evaluation),
+        get_manager(),
+        preset=preset,
+        protocol=protocol,
+        seeds=parse_seeds(seeds) if seeds else None,
+        scores=scores,
+        evaluation=evaluation,
+        bootstrap=RunBootstrap(evaluation),
+    )
+    if kind == "errors":
+        return error_figure(table)
+    return bar_figure(table) if kind == "bars" else curve_figure(table, suite)
+
+
+def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str) -> Figure:
+    from gcdbench.errors import ConfigError
+    from gcdbench.figures.sources import confusion_figure, embedding_figure, training_figure
+    from gcdbench.store.index import find_run
+    from gcdbench.store.rundir import RunDirectory
+
+    directories = [RunDirectory(find_run(runs, name)) for name in targets]
+    if kind == "training":
+        return training_figure(directories)
+    if len(directories) != 1:
+        raise ConfigError(f"A figure of kind '{kind}' is drawn of one run.")
+    return (confusion_figure if kind == "confusion" else embedding_figure)(directories[0], evaluation)

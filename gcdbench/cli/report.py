@@ -1,0 +1,44 @@
+"""``gcdbench report``: one self-contained HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gcdbench.cli.options import runs_option
+
+
+@click.command("report")
+@click.argument("suite_names", nargs=-1, metavar="[SUITE]...")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"), show_default=True
+)
+@click.option("--title", default="gcdbench report", show_default=True)
+@click.option("--preset", help="Preset of the suites' runs (default: each suite's first preset that has runs).")
+@click.option(
+    "--pictures",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("explain"),
+    show_default=True,
+    help="Folder with the pictures of 'gcdbench explain', one sub-folder a run.",
+)
+@click.option("--cards", type=click.IntRange(min=0), default=200, show_default=True, help="Most run cards.")
+@runs_option
+def command(
+    suite_names: tuple[str, ...], output: Path, title: str, preset: str | None, pictures: Path, cards: int, runs: Path
+) -> None:
+    """Write a report of all runs: tables, figures, error decomposition, provenance, what failed or is missing.
+
+    Without SUITE, every built-in suite that has a run is shown. The file opens offline and loads nothing.
+    """
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.report.build import build_report
+    from gcdbench.store.atomic import write_text
+    from gcdbench.suites.read import load_suite
+    from gcdbench.suites.read import suite_names as known_suites
+
+    suites = [load_suite(name) for name in (suite_names or known_suites())]
+    text = build_report(runs, suites, get_manager(), title=title, preset=preset, pictures=pictures, most_cards=cards)
+    write_text(output, text)
+    click.echo(f"Wrote {output} ({len(text) / 2**20:.1f} MiB)")

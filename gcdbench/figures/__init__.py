@@ -1,0 +1,1 @@
+"""Figures from stored runs. Needs matplotlib: ``pip install 'gcdbench[figures]'``."""

@@ -1,0 +1,141 @@
+"""The report of a store: suites with runs, all runs, what failed or is missing, and a card for each run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+
+from gcdbench import __version__
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.report.cards import card_anchor, run_card
+from gcdbench.report.page import Section, render_page
+from gcdbench.report.plots import Plots
+from gcdbench.store.index import load_runs
+from gcdbench.store.rundir import DONE
+from gcdbench.suites.model import Suite
+from gcdbench.tables.bootstrap import RunBootstrap
+from gcdbench.tables.build import finished
+from gcdbench.tables.grid import lay_out
+from gcdbench.tables.html import render_html
+from gcdbench.tables.model import ResultTable
+from gcdbench.tables.plain import plain_table
+from gcdbench.tables.records import CellRecord, cell_records
+from gcdbench.tables.suite_table import choose_preset, runs_of_suite, suite_table
+
+MOST_CARDS = 200
+FIRST = ("main", "errors", "ablation", "faac-buildup")
+"""Suites that come first; the others follow in the order given."""
+
+
+def build_report(
+    runs: Path,
+    suites: Sequence[Suite],
+    manager: PluginManager,
+    *,
+    title: str = "gcdbench report",
+    preset: str | None = None,
+    pictures: Path | None = None,
+    most_cards: int = MOST_CARDS,
+) -> str:
+    """One HTML document."""
+    records = cell_records(load_runs(runs))
+    plots = Plots()
+    sections = [_overview(records)]
+    shown = [section for suite in suites if (section := _suite(suite, records, manager, preset, plots)) is not None]
+    sections += shown
+    if any(record.status == DONE for record in records):
+        table = render_html(lay_out(plain_table(records)), titled=False)
+        sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
+    sections.append(_problems(records))
+    sections.append(_cards(records, pictures, most_cards))
+    counts = Counter(record.status for record in records)
+    lead = f"{len(records)} runs, " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    return render_page(
+        title, lead, sections, f"Made by gcdbench {__version__} from stored predictions; this file needs no network."
+    )
+
+
+def _overview(records: Sequence[CellRecord]) -> Section:
+    done = [record for record in records if record.status == DONE]
+    tiles = {
+        "finished runs": len(done),
+        "methods": len({record.method for record in done}),
+        "datasets": len({record.dataset for record in done}),
+        "not finished": len(records) - len(done),
+    }
+    body = "".join(f"<li><strong>{value}</strong>{escape(name)}</li>" for name, value in tiles.items())
+    text = (
+        "Accuracies are percent of D_u (the unlabelled training images) under one Hungarian map (v2): All, Old, New. "
+        "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's head to sort."
+    )
+    html = f'<ul class="tiles">{body}</ul><p>{escape(text)}</p>'
+    return Section(anchor="overview", short="Overview", title="Overview", body=html)
+
+
+def _suite(
+    suite: Suite, records: Sequence[CellRecord], manager: PluginManager, preset: str | None, plots: Plots
+) -> Section | None:
+    """A suite's table, figure and runs; None when none of its runs exist."""
+    name = preset if preset is not None and preset in suite.presets else choose_preset(suite, records)
+    chosen = suite.presets[name]
+    found, _ = runs_of_suite(suite, chosen, records, manager, seeds=chosen.seeds)
+    if not any(record.status == DONE for cell in found.values() for record in cell):
+        return None
+    scores = tuple(dict.fromkeys([*suite.scores, "all"]))
+    table = suite_table(suite, records, manager, preset=name, scores=scores, bootstrap=RunBootstrap())
+    body = render_html(lay_out(table), titled=False)
+    body += _figure(suite, table, plots)
+    body += _behind(suite, table, found)
+    return Section(anchor=f"suite-{suite.name}", short=suite.name, title=suite.title, body=body)
+
+
+def _figure(suite: Suite, table: ResultTable, plots: Plots) -> str:
+    from gcdbench.figures.sources import bar_figure, curve_figure, error_figure
+
+    if suite.kind == "curve":
+        return plots.embed(partial(curve_figure, table, suite), f"Curves: {suite.title}")
+    if suite.kind == "decomposition":
+        return plots.embed(partial(error_figure, table), f"Error decomposition: {suite.title}")
+    if suite.kind == "cost":
+        return ""
+    return plots.embed(partial(bar_figure, table), f"Accuracies: {suite.title}")
+
+
+def _behind(suite: Suite, table: ResultTable, found: dict[tuple[str, str], list[CellRecord]]) -> str:
+    titles = {row.key: row.title for row in suite.rows}
+    lines = []
+    for column in table.columns:
+        for row in table.rows:
+            done = finished(found.get((row.key, column.key), ()))
+            links = ", ".join(
+                f'<a href="#{card_anchor(record)}">seed {seed}</a>' for seed, record in sorted(done.items())
+            )
+            missing = table.entry(row.key, column.key, table.scores[0]).missing
+            gap = f' <span class="bad">missing seeds: {", ".join(map(str, missing))}</span>' if missing else ""
+            lines.append(f"<li>{escape(titles[row.key])}, {escape(column.title)}: {links or '—'}{gap}</li>")
+    return f"<details><summary>Runs behind the cells</summary><div><ul>{''.join(lines)}</ul></div></details>\n"
+
+
+def _problems(records: Sequence[CellRecord]) -> Section:
+    odd = [record for record in records if record.status != DONE]
+    lines = "".join(
+        f'<li><span class="bad">{escape(r.status)}</span> <a href="#{card_anchor(r)}">{escape(r.method)} on '
+        f"{escape(r.dataset)}, seed {r.seed}</a> {escape(r.problem)}</li>"
+        for r in odd
+    )
+    body = f"<ul>{lines}</ul>" if odd else "<p>Every run that was begun is finished.</p>"
+    return Section(anchor="problems", short="Failed", title="Failed or unfinished", body=body)
+
+
+def _cards(records: Sequence[CellRecord], pictures: Path | None, most: int) -> Section:
+    odd = [record for record in records if record.status != DONE]
+    done = [record for record in records if record.status == DONE]
+    chosen = [*odd, *done][:most]
+    left = len(records) - len(chosen)
+    note = f"<p>{left} more run(s) have no card here; 'gcdbench show RUN' shows them.</p>" if left else ""
+    tools = '<p class="tools"><label>Filter <input id="filter" type="search" autocomplete="off"></label></p>'
+    body = tools + "".join(run_card(record, pictures) for record in chosen) + note
+    return Section(anchor="runs", short="Run cards", title="Runs", body=body)

@@ -1,0 +1,125 @@
+"""Figures hold the numbers they were given, are the same every time, and refuse what is not there."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from gcdbench.errors import ConfigError
+from gcdbench.figures.accuracy import Panel, Point, draw_bars, draw_curves
+from gcdbench.figures.errors import ErrorPanel, draw_errors
+from gcdbench.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
+from gcdbench.figures.sources import confusion_figure, embedding_figure, error_figure, training_figure
+from gcdbench.figures.style import INK, save, to_svg
+from gcdbench.plan import RunRequest
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.store.index import load_runs
+from gcdbench.suites.read import load_suite
+from gcdbench.tables.records import cell_records
+from gcdbench.tables.suite_table import suite_table
+from gcdbench.testing.stored import FakeRun, write_fake_run
+
+PUBLISHED = {"true_old_confusion": 7.05, "false_new": 2.02, "false_old": 14.5, "true_new_confusion": 3.65}
+
+
+def texts(figure):
+    """Every text in a figure's SVG, which must be well-formed."""
+    return [element.text for element in ET.fromstring(to_svg(figure)).iter() if element.tag.endswith("text")]
+
+
+def test_error_maps_show_their_four_terms():
+    shown = texts(draw_errors([ErrorPanel(title="SimGCD", terms=PUBLISHED)], 1))
+    assert {"7.05 %", "2.02 %", "14.50 %", "3.65 %"} <= set(shown)
+    assert "SimGCD" in shown
+
+
+def test_a_figure_is_the_same_every_time_and_takes_the_page_colour(tmp_path):
+    def draw():
+        return draw_errors([ErrorPanel(title="x", terms=PUBLISHED)], 1)
+
+    assert to_svg(draw()) == to_svg(draw())
+    assert INK not in to_svg(draw())
+    assert "currentColor" in to_svg(draw())
+    for suffix in (".svg", ".pdf", ".png"):
+        save(draw(), tmp_path / f"a{suffix}")
+        save(draw(), tmp_path / f"b{suffix}")
+        assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    with pytest.raises(ConfigError, match="must end in"):
+        save(draw(), tmp_path / "a.bmp")
+
+
+def test_bars_and_curves_accept_gaps():
+    points = [
+        Point(label="a", mean=50.0, low=45.0, high=55.0, x=0.1, reported=52.0),
+        Point(label="b", mean=None, x=0.5),
+        Point(label="c", mean=60.0, x=1.0),
+    ]
+    panel = Panel(title="Kvasir", series={"all": points, "old": points})
+    shown = texts(draw_bars([panel, panel]))
+    assert {"a", "b", "c", "All", "Old"} <= set(shown)
+    assert "0.5" in texts(draw_curves([panel]))
+
+
+def test_confusion_in_percent_of_each_class_and_an_extra_column_only_when_used():
+    matrix = np.array([[8, 2, 0], [0, 5, 0]])
+    shown = texts(draw_confusion(matrix, ["polyp", "cecum"], 1, "t"))
+    assert {"80", "20", "100"} <= set(shown)
+    assert "no class" not in shown
+    matrix[1, 2] = 5
+    assert "no class" in texts(draw_confusion(matrix, ["polyp", "cecum"], 1, "t"))
+
+
+def test_training_curves_take_the_last_of_repeated_epochs():
+    events = [{"epoch": e, "losses": {"cls": value}} for e, value in [(0, 9.0), (1, 8.0), (0, 3.0), (1, 2.0)]]
+    figure = draw_training({"run": events})
+    (line,) = figure.axes[0].lines
+    assert list(line.get_xdata()) == [1, 2]
+    assert list(line.get_ydata()) == [3.0, 2.0]
+
+
+def test_tsne_keeps_separate_classes_apart():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 30)
+    points = tsne(10 * np.eye(3)[labels] + rng.normal(size=(90, 3)))
+    centres = np.array([points[labels == c].mean(0) for c in range(3)])
+    nearest = np.argmin(((points[:, None] - centres) ** 2).sum(2), axis=1)
+    assert (nearest == labels).mean() > 0.95
+    assert len(sample_evenly(10_000, 500)) == 500
+    assert sample_evenly(3).tolist() == [0, 1, 2]
+    shown = texts(draw_embedding(points, labels, ["a", "b", "c"], 2, "t"))
+    assert {"a (old)", "c (new)"} <= set(shown)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    runs, manager = tmp_path_factory.mktemp("runs"), PluginManager(points=[])
+    for seed in (0, 1):
+        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed)
+        directory = write_fake_run(runs, FakeRun(request=request, embedding=seed == 0), manager)
+    return runs, manager, directory
+
+
+def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
+    runs, manager, _ = stored
+    table = suite_table(load_suite("errors"), cell_records(load_runs(runs)), manager)
+    shown = texts(error_figure(table))
+    mean = table.entry("simgcd", "kvasir", "false_old").mean
+    assert f"{mean:.2f} %" in shown
+    assert "14.50 %" in shown
+    assert "0.80 %" in shown
+    assert any("n = 2" in text for text in shown)
+
+
+def test_figures_of_runs(stored):
+    runs, _, directory = stored
+    by_seed = {e.record["seed"]: e.path for e in load_runs(runs)}
+    first = type(directory)(by_seed[0])
+    assert "old 0" in texts(confusion_figure(first))
+    assert "cls_s" in texts(training_figure([first]))
+    assert "old 0 (old)" in texts(embedding_figure(first))
+    with pytest.raises(ConfigError, match="no stored embedding"):
+        embedding_figure(type(directory)(by_seed[1]))
