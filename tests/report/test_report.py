@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from click.testing import CliRunner
 
 from gcdbench.cli.report import command
