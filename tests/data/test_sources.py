@@ -16,6 +16,7 @@ from gcdbench.data.builtin import gcdbench_datasets
 from gcdbench.data.card import load_card
 from gcdbench.data.imaging import decode_pixels
 from gcdbench.data.sources import medmnist
+from gcdbench.data.sources.folder import safe_name
 from gcdbench.data.store import prepare_store
 from gcdbench.data.types import DatasetRequest, DatasetSource
 from gcdbench.errors import DataError
@@ -399,3 +400,11 @@ def test_cards_are_complete_without_the_package(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(medmnist, "package_info", dict)
     alone = medmnist.package_card("bloodmnist")
     assert alone == with_package == replace(load_card("bloodmnist"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("画像", "画像"), ("Bäume 2", "Bäume-2"), ("a/b:c", "a-b-c"), ("..", "data"), (".x", "x")]
+)
+def test_a_folder_keeps_its_name_in_any_script(text: str, name: str) -> None:
+    """Two folders with names in another script must not both be called 'data'."""
+    assert safe_name(text) == name

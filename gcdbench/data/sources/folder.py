@@ -78,8 +78,8 @@ def made_card(name: str, location: str) -> DatasetCard:
 
 
 def safe_name(text: str) -> str:
-    """``text`` reduced to what is safe in a folder name."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "data"
+    """``text`` reduced to what is safe in a folder name: letters and digits of any script stay."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "data"
 
 
 def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None) -> DatasetSource:
