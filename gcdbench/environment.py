@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from gcdbench.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
 
 PACKAGES = ("gcdbench", "torch", "torchvision", "numpy", "scipy", "scikit-learn", "pandas", "pillow", "safetensors")
@@ -55,9 +56,24 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+def require_device(device: str) -> None:
+    """Refuse a device that torch does not have here, before anything is begun on it."""
+    import torch
+
+    here = ["cpu"]
+    if torch.cuda.is_available():
+        here += ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if torch.backends.mps.is_available():
+        here.append("mps")
+    if device not in here:
+        raise ConfigError(f"There is no device '{device}' on this machine; there is {', '.join(here)}.")
+
+
 def describe_environment(manager: PluginManager, *, device: str, threads: int | None) -> dict[str, Any]:
     """The content of ``env.json``."""
     import torch
+
+    from gcdbench.native.loader import describe_kernels
 
     return {
         "python": sys.version.split()[0],
@@ -69,6 +85,7 @@ def describe_environment(manager: PluginManager, *, device: str, threads: int | 
         "cores": os.cpu_count(),
         "device": device,
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        "kernels": describe_kernels(),
         "threads": threads or torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
     }

@@ -124,8 +124,10 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
     directory = RunDirectory.at(placement.runs, prepared.source.card.name, plan.method.name, run_id(identity))
     if (reused := _reusable(directory, placement)) is not None:
         return reused
-    from gcdbench.training.distributed import process_group  # torch is not needed to find a finished run
+    from gcdbench.environment import require_device  # torch is not needed to find a finished run
+    from gcdbench.training.distributed import process_group
 
+    require_device(placement.device)
     with process_group(placement.device):
         if rank != 0:
             _compute(plan, placement, manager, prepared, directory, _ignore)

@@ -52,6 +52,7 @@ def test_run_show_status_rescore(cli) -> None:
     shown = json.loads(cli("show", run["run_id"][:6], "--json").stdout)
     assert shown["record"]["method"] == "nearest-mean"
     assert shown["environment"]["packages"]["numpy"]
+    assert shown["environment"]["kernels"]
     assert "0 score(s) changed" in cli("rescore").stdout
 
 
@@ -71,6 +72,8 @@ def test_run_show_status_rescore(cli) -> None:
         ((*RUN, "--protocol", "paper-stated"), "--protocol half"),
         ((*RUN, "--config", "absent.toml"), "cannot be read"),
         (("run", "--dataset", "stripes"), "No method was given"),
+        ((*RUN, "--device", "gpu"), "no device 'gpu' on this machine; there is cpu"),
+        ((*RUN, "--set", "lr=nan"), "'lr' must be a finite number"),
         (("show", "nothing"), "no run 'nothing'"),
     ],
 )
