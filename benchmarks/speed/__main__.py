@@ -1,0 +1,109 @@
+"""Measure everything that is said about speed, on this machine, and write it down.
+
+    python -m benchmarks.speed [--data-root DIR] [--only loops,step,...] [--quick]
+
+Needs about 40 minutes on two quiet cores; ``--quick`` takes two and shows only that everything works.
+Results go to benchmarks/results/speed.json and, as tables, into docs/speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed import loops, scoring, startup
+from benchmarks.speed.images import find_folder, make_images
+from benchmarks.speed.report import write_tables
+from benchmarks.speed.settings import Settings, measure
+
+ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = ("loops", "step", "scaling", "scoring", "startup")
+BACKBONES = ("efficientnet-lite0", "resnet18")
+
+
+def describe_machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    from gcdbench.environment import cpu_model, package_versions
+    from gcdbench.native.loader import describe_kernels
+
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "packages": package_versions(),
+        "kernels": describe_kernels(),
+        "date": time.strftime("%Y-%m-%d"),
+        "load_before": os.getloadavg(),
+    }
+
+
+def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
+    """One section's figures."""
+    quick = options.quick
+    if name == "loops":
+        total, epochs = (64, 2) if quick else (4000, 20)
+        rows = []
+        for backbone in BACKBONES:
+            settings = Settings(**{**vars(base), "backbone": backbone})
+            rounds = [loops.measure_round(settings) for _ in range(options.rounds)]
+            rows.append(loops.summarise(settings, rounds, total=total, epochs=epochs, runs=10))
+        return rows
+    if name == "scoring":
+        return scoring.measure([10**3] if quick else [10**4, 10**5, 10**6, 10**7])
+    if name == "startup":
+        return startup.measure()
+    with tempfile.TemporaryDirectory() as cache:
+        images = 32 if quick else 256
+        if name == "step":
+            changes = {"cache": cache, "threads": 1, "views": "bank:2", "images": images}
+            return [
+                {"backbone": backbone, **measure("step", Settings(**{**vars(base), **changes, "backbone": backbone}))}
+                for backbone in BACKBONES
+            ]
+        return measure("scaling", Settings(**{**vars(base), "cache": cache, "images": 8 if quick else 250}))["rows"]
+
+
+def main() -> None:
+    """Measure, print, store."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__.splitlines()[0])
+    parser.add_argument("--data-root", type=Path, help="holds kvasir/; default: GCDBENCH_DATA, else made images")
+    parser.add_argument("--only", default=",".join(SECTIONS), help=f"sections, separated by commas: {SECTIONS}")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each loop is measured")
+    parser.add_argument("--steps", type=int, default=10, help="timed steps of each loop and round")
+    parser.add_argument("--images", type=int, default=1000, help="images the loops are measured on")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes; nothing is written")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "speed.json")
+    options = parser.parse_args()
+    sections = options.only.split(",")
+    if unknown := set(sections) - set(SECTIONS):
+        parser.error(f"no such section: {', '.join(sorted(unknown))}")
+
+    results = json.loads(options.output.read_text()) if options.output.is_file() and not options.quick else {}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = find_folder(options.data_root)
+        real = folder is not None
+        if folder is None:
+            folder = make_images(Path(scratch), 64 if options.quick else options.images)
+        base = Settings(folder=str(folder), steps=options.steps, images=options.images)
+        if options.quick:
+            base = Settings(folder=str(folder), steps=2, warmup=1, images=64, batch=8, image_size=64, views="bank:2")
+        results["machine"] = {**describe_machine(), "images": "Kvasir" if real else "made"}
+        for section in sections:
+            started = time.perf_counter()
+            results[section] = run_section(section, base, options)
+            print(f"{section}: {time.perf_counter() - started:.0f} s", flush=True)
+    print(write_tables(results, None if options.quick else ROOT / "docs" / "speed.md"))
+    if not options.quick:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The measured figures as Markdown tables, printed and put between two marks of docs/speed.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def describe_loops(rows: list[dict[str, Any]]) -> str:
+    """Our loop against the published style."""
+    steps, runs = [], []
+    for row in rows:
+        rate, whole = row["step_views_per_second"], row["run_views_per_second"]
+        steps.append(
+            [
+                row["backbone"],
+                *(f"{rate[kind]:.0f}" for kind in ("published", "online", "bank", "side by side")),
+                f"{row['bank_views_per_second']:.0f}",
+            ]
+        )
+        runs.append(
+            [
+                row["backbone"],
+                *(f"{whole[kind]:.0f}" for kind in ("published", "online", "bank", "bank, many runs")),
+                f"{row['ratio_online']:.1f}",
+                f"**{row['ratio_one_run']:.1f}**",
+                f"**{row['ratio_many_runs']:.1f}**",
+            ]
+        )
+    first = rows[0]
+    seeds = f"{first['runs']} seeds"
+    title = f"{first['image_size']} px, batch {first['batch']}, {first['views']}"
+    whole_title = f"{first['images']} images, {first['epochs']} epochs, preparation, bank and evaluation included"
+    return "\n\n".join(
+        [
+            f"Views a second in training steps alone ({title}):",
+            table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
+            f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
+            table(
+                ["network", "published style", "online", "bank", f"bank, {seeds}", "online ×", "bank ×", f"{seeds} ×"],
+                runs,
+            ),
+        ]
+    )
+
+
+def describe_step(rows: list[dict[str, Any]]) -> str:
+    """Shares of a step."""
+    body = [
+        [
+            row["backbone"],
+            f"{1e3 * row['step']:.0f}",
+            f"{1e3 * row['products_alone']:.0f}",
+            f"{row['ratio']:.2f}",
+            *(f"{100 * row['shares'][kind]:.1f} %" for kind in ("products", "filters", "other")),
+        ]
+        for row in rows
+    ]
+    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "products"]
+    header += ["depth-wise filters with their norms", "everything else"]
+    return "One step, one thread, from the bank:\n\n" + table(header, body)
+
+
+def describe_scaling(rows: list[dict[str, Any]]) -> str:
+    """Cost against N, K and V."""
+    body = [
+        [
+            f"{row['axis']} = {row['value']}",
+            f"{row['bank_ms_a_view']:.2f}",
+            f"{row['step_ms']:.0f}",
+            f"{row['predict_ms_an_image']:.2f}",
+        ]
+        for row in rows
+    ]
+    return "Cost against the number of images N, clusters K and stored views V:\n\n" + table(
+        ["", "bank, ms a view", "step, ms", "prediction, ms an image"], body
+    )
+
+
+def describe_scoring(rows: list[dict[str, Any]]) -> str:
+    """Metrics against the loop."""
+    body = [
+        [
+            f"{row['samples']:,}",
+            f"{1e3 * row['headline']:.1f}",
+            f"{1e3 * row['all_metrics']:.0f}",
+            f"{1e3 * row['loop']:.0f}" + (" (extrapolated)" if row["loop_timed"] < row["samples"] else ""),
+            f"{row['loop'] / row['headline']:.0f}",
+        ]
+        for row in rows
+    ]
+    return "Scoring, K = 100, in ms:\n\n" + table(
+        ["predictions", "headline accuracy", "all metrics", "per-sample loop, headline only", "ratio"], body
+    )
+
+
+def describe_startup(row: dict[str, float]) -> str:
+    """Start-up."""
+    return (
+        f"`gcdbench --help` takes {row['help']:.2f} s, `python -c 'import click'` {row['click']:.2f} s:"
+        f" {row['help'] - row['click']:.2f} s more."
+    )
+
+
+DESCRIBE = {
+    "loops": describe_loops,
+    "step": describe_step,
+    "scaling": describe_scaling,
+    "scoring": describe_scoring,
+    "startup": describe_startup,
+}
+
+
+def write_tables(results: dict[str, Any], document: Path | None) -> str:
+    """All tables as text; also put between the marks of ``document``."""
+    machine = results["machine"]
+    versions = machine["packages"]
+    parts = [
+        f"Measured {machine['date']} on {machine['cores']} cores ({machine['cpu']}), torch {versions['torch']},"
+        f" {machine['kernels']} kernels, {machine['images']} images."
+    ]
+    parts += [describe(results[name]) for name, describe in DESCRIBE.items() if name in results]
+    text = "\n\n".join(parts)
+    if document is not None:
+        page = document.read_text(encoding="utf-8")
+        head, _, rest = page.partition(BEGIN)
+        tail = rest.partition(END)[2]
+        document.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    return text

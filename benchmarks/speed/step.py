@@ -1,0 +1,110 @@
+"""Where a training step's time goes, and how far it is from its matrix products alone.
+
+python -m benchmarks.speed.step '{"folder": "...", "cache": "..."}'
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.speed.ours import TimedSimGCD, make_context, split
+from benchmarks.speed.settings import Settings, parse_settings
+from gcdbench.context import RunContext
+from gcdbench.data.bank import open_views
+from gcdbench.training.batch import Batch
+
+MATRIX = ("aten::mm", "aten::addmm", "aten::bmm")
+PRODUCTS = (*MATRIX, "aten::mkldnn_convolution", "aten::convolution_backward")
+FILTERS = ("_Separable", "_SeparableBackward")
+
+
+class ProfiledSimGCD(TimedSimGCD):
+    """Records what happens between the end of the warm-up and the end of the last step."""
+
+    def __init__(self, settings: Settings, context: RunContext) -> None:
+        super().__init__(settings, context)
+        self.warmup = settings.warmup
+        self.steps = settings.steps
+        self.recorder = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+
+    def after_step(self, batch: Batch) -> None:
+        """Start and stop the recording."""
+        super().after_step(batch)
+        if len(self.times) == self.warmup:
+            self.recorder.start()
+        if len(self.times) == self.warmup + self.steps:
+            self.recorder.stop()
+
+
+def summarise(method: ProfiledSimGCD) -> tuple[dict[str, float], Counter[tuple[str, Any]]]:
+    """Seconds by kind of work, and the matrix products with the shapes of their factors."""
+    shares = {"products": 0.0, "filters": 0.0, "other": 0.0}
+    shapes: Counter[tuple[str, Any]] = Counter()
+    for event in method.recorder.events():
+        kind = "products" if event.name in PRODUCTS else "filters" if event.name in FILTERS else "other"
+        shares[kind] += event.self_cpu_time_total / 1e6
+        if event.name in MATRIX:
+            factors = [tuple(size) for size in event.input_shapes if len(size) >= 2][-2:]
+            shapes[event.name, tuple(factors)] += 1
+    return shares, shapes
+
+
+def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
+    """Seconds that the recorded matrix products take alone, one after the other, on fresh memory of the same size."""
+    work: list[tuple[Callable[[], Any], int]] = []
+    for (name, sizes), count in shapes.items():
+        left, right = (torch.rand(size) for size in sizes)
+        multiply = torch.bmm if name == "aten::bmm" else torch.mm
+        work.append((lambda a=left, b=right, f=multiply: f(a, b), count))
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for call, count in work:
+            for _ in range(count):
+                call()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Shares of a step and its ratio to the matrix products alone, in one thread."""
+    side = round(settings.image_size / 0.875)
+    pixels = np.random.default_rng(0).integers(0, 256, (settings.images, side, side, 3), dtype=np.uint8)
+    data = split(pixels)
+    context = make_context(settings, f"random-{settings.images}")
+    open_views(context, pixels)
+    method = TimedSimGCD(settings, context)
+    method.fit(data)
+    step = float(np.min(np.diff(method.times)))
+    profiled = ProfiledSimGCD(settings, make_context(settings, f"random-{settings.images}"))
+    profiled.fit(data)
+    shares, shapes = summarise(profiled)
+    total = sum(shares.values())
+    alone = time_products(shapes, repeats=3) / settings.steps
+    return {
+        "step": step,
+        "products_alone": alone,
+        "ratio": step / alone,
+        "shares": {kind: value / total for kind, value in shares.items()},
+    }
+
+
+def main() -> None:
+    """Print the measurement."""
+    settings = parse_settings()
+    torch.set_num_threads(settings.threads)
+    Path(settings.cache).mkdir(parents=True, exist_ok=True)
+    print(json.dumps(measure(settings)))
+
+
+if __name__ == "__main__":
+    main()
