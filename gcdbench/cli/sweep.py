@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 @click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
 @click.option("--only", "rows", multiple=True, metavar="ROW", help="Only this row or method. May be repeated.")
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset. May be repeated.")
+@click.option(
+    "--stand-in",
+    type=click.Choice(["never", "missing", "always"]),
+    help="When the phantom takes a dataset's place (default: the suite's; smoke: where data is missing).",
+)
 @click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at a time (default: half the cores).")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
 @click.option("--executor", default="process", show_default=True, help="Where runs happen ('gcdbench list executors').")
@@ -39,6 +44,7 @@ def command(
     seeds: str | None,
     rows: tuple[str, ...],
     datasets: tuple[str, ...],
+    stand_in: str | None,
     parallel: int | None,
     threads: int | None,
     executor: str,
@@ -73,6 +79,7 @@ def command(
         protocol=protocol,
         rows=rows,
         datasets=datasets,
+        stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
     )
     cores = os.cpu_count() or 1
     side_by_side = parallel or max(1, cores // 2)
@@ -93,10 +100,12 @@ def command(
         return
     outcomes = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
+    if plan.suite.kind == "cost":
+        _measure(plan, outcomes, runs, placement)
     if as_json:
         echo_json({**_plain(plan), "failed": [{"run": _name(o.job.request), "error": o.error} for o in failed]})
     else:
-        _show_outcome(plan, outcomes, failed)
+        _show_outcome(plan, outcomes, failed, suite_name)
     if failed:
         raise SystemExit(1)
 
@@ -159,14 +168,26 @@ def _execute(
     return outcomes
 
 
-def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome]) -> None:
+def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> None:
+    """Cost of every finished run of the suite that was not measured before."""
+    from gcdbench.store.index import find_run
+    from gcdbench.suites.costs import measure_runs
+
+    paths = [find_run(runs, run.run_id) for run in plan.in_state("done")]
+    paths += [Path(outcome.path) for outcome in outcomes if not outcome.error]
+    errors = measure_runs(paths, device=placement.device, threads=placement.threads or 1)
+    for run_id, error in errors.items():
+        click.echo(f"The cost of run {run_id} could not be measured: {error}", err=True)
+
+
+def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str) -> None:
     for outcome in failed:
         click.echo(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
     done = len(plan.in_state("done")) + len(outcomes) - len(failed)
     text = f"{done} of {len(plan.runs)} runs are done"
     if failed:
         text += f", {len(failed)} failed; the same command tries those again"
-    click.echo(f"{text}. See 'gcdbench table {plan.suite.name}'.")
+    click.echo(f"{text}. See 'gcdbench table {suite_name}'.")
 
 
 def _plain(plan: SuitePlan) -> dict[str, Any]:

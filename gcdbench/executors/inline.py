@@ -23,11 +23,14 @@ class InlineExecutor:
         return [self._one(job, listener) for job in jobs]
 
     def _one(self, job: Job, listener: Callable[[Job, Mapping[str, Any]], None]) -> Outcome:
+        path, error, reused = "", "", False
         manager = get_manager()
         try:
             result = execute(make_plan(job.request, manager), job.placement, manager, partial(listener, job))
-        except GCDBenchError as error:
-            return Outcome(job=job, path="", error=error.message)
-        except Exception as error:  # a method may raise anything; the other jobs go on
-            return Outcome(job=job, path="", error=f"{type(error).__name__}: {error}")
-        return Outcome(job=job, path=str(result.directory.path))
+            path, reused = str(result.directory.path), result.reused
+        except GCDBenchError as problem:
+            error = problem.message
+        except Exception as problem:  # a method may raise anything; the other jobs go on
+            error = f"{type(problem).__name__}: {problem}"
+        listener(job, {"type": "outcome", "path": path, "error": error, "reused": reused})
+        return Outcome(job=job, path=path, error=error)

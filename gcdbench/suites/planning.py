@@ -16,7 +16,7 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.presets import get_preset
 from gcdbench.store.rundir import DONE, RUNNING
 from gcdbench.suites.matching import RunFinder, plan_fingerprint
-from gcdbench.suites.model import PHANTOM, Suite, SuiteColumn, request_for, stand_in_column
+from gcdbench.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
 from gcdbench.tables.records import CellRecord
 
 
@@ -70,9 +70,11 @@ def plan_suite(
     protocol: str | None = None,
     rows: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    stand_in: StandIn | None = None,
 ) -> SuitePlan:
     """Plan the grid; runs that several cells share (one phantom for four datasets) are planned once."""
     preset = suite.preset(preset_name)
+    stand_in = stand_in or preset.stand_in
     finder = RunFinder(records, manager)
     estimate = _Estimate(records)
     planned: dict[str, PlannedRun] = {}
@@ -81,7 +83,7 @@ def plan_suite(
         if datasets and column.dataset not in datasets:
             continue
         problem = dataset_problem(column.dataset, manager, data_root)
-        replaced = preset.stand_in == "always" or (preset.stand_in == "missing" and bool(problem))
+        replaced = stand_in == "always" or (stand_in == "missing" and bool(problem))
         used = stand_in_column(column) if replaced else column
         if replaced:
             stand_ins[column.title] = PHANTOM

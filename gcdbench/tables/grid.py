@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gcdbench.tables.model import Entry, ResultTable, RowHead, score_title
+from gcdbench.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
 
 Layout = Literal["long", "wide"]
 NOT_RUN = "—"
@@ -56,17 +56,13 @@ def lay_out(table: ResultTable, layout: Layout = "long") -> Grid:
     return _long(table) if layout == "long" else _wide(table)
 
 
-def number(value: float | None, decimals: int = 1) -> str:
-    """A number for a cell, a dash for none."""
-    return NOT_RUN if value is None else f"{value:.{decimals}f}"
-
-
-def mean_text(entry: Entry) -> str:
+def mean_text(entry: Entry, score: str = "") -> str:
     """``72.8 ± 0.4`` with the mark of an incomplete cell."""
     if entry.mean is None:
         return NOT_RUN
-    spread = "" if entry.sd is None else f" ± {entry.sd:.1f}"
-    return f"{entry.mean:.1f}{spread}{'†' if entry.missing else ''}"
+    digits = DECIMALS.get(score, PERCENT_DECIMALS)
+    spread = "" if entry.sd is None else f" ± {entry.sd:.{digits}f}"
+    return f"{entry.mean:.{digits}f}{spread}{'†' if entry.missing else ''}"
 
 
 def interval_text(entry: Entry) -> str:
@@ -79,6 +75,13 @@ def interval_text(entry: Entry) -> str:
 def difference_text(entry: Entry) -> str:
     """Measured minus reported, always with a sign."""
     return NOT_RUN if entry.difference is None else f"{entry.difference:+.1f}"
+
+
+def reported_text(entry: Entry) -> str:
+    """The published value, and the difference to it in brackets where there is a measured one."""
+    if entry.reported is None:
+        return NOT_RUN
+    return f"{entry.reported} ({difference_text(entry)})" if entry.n else str(entry.reported)
 
 
 def _labels(row: RowHead) -> list[GridCell]:
@@ -102,7 +105,7 @@ def _long(table: ResultTable) -> Grid:
             cells = [*_labels(row), GridCell(text=str(first.n) if first.n else NOT_RUN, value=float(first.n))]
             for score in table.scores:
                 entry = table.entry(row.key, column.key, score)
-                cells.append(GridCell(text=mean_text(entry), value=entry.mean, bold=entry.bold))
+                cells.append(GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold))
                 cells.append(GridCell(text=interval_text(entry), value=entry.low, faint=True))
                 if reported:
                     value = entry.reported.value if entry.reported else None
@@ -128,24 +131,19 @@ def _wide(table: ResultTable) -> Grid:
     )
     rows: list[GridRow] = []
     for row in table.rows:
+        scores = [score for _ in table.columns for score in table.scores]
         entries = [table.entry(row.key, column.key, score) for column in table.columns for score in table.scores]
         cells = [
-            GridCell(text=mean_text(entry) + (f" ({entry.n})" if entry.n else ""), value=entry.mean, bold=entry.bold)
-            for entry in entries
+            GridCell(
+                text=mean_text(entry, score) + (f" ({entry.n})" if entry.n else ""),
+                value=entry.mean,
+                bold=entry.bold,
+            )
+            for entry, score in zip(entries, scores, strict=True)
         ]
         rows.append(GridRow(cells=(*_labels(row), *cells)))
         if any(entry.reported for entry in entries):
-            printed = [
-                GridCell(
-                    text=(
-                        (f"{entry.reported}" + (f" ({difference_text(entry)})" if entry.n else ""))
-                        if entry.reported
-                        else NOT_RUN
-                    ),
-                    faint=True,
-                )
-                for entry in entries
-            ]
+            printed = [GridCell(text=reported_text(entry), faint=True) for entry in entries]
             blank = [GridCell(text="", is_label=True) for _ in range(labels - 1)]
             rows.append(GridRow(cells=(*blank, GridCell(text="reported (Δ)", is_label=True, faint=True), *printed)))
     return Grid(

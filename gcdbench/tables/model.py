@@ -22,7 +22,9 @@ SCORE_TITLES = {
     "parameters_m": "parameters (M)",
     "gflops": "GFLOPs",
     "latency_ms": "latency (ms)",
-    "mib": "memory (MiB)",
+    "images_per_s": "images/s",
+    "weights_mb": "weights (MB)",
+    "activations_mb": "activations (MB)",
     "seconds": "run time (s)",
 }
 LOWER_IS_BETTER = frozenset(
@@ -34,11 +36,17 @@ LOWER_IS_BETTER = frozenset(
         "parameters_m",
         "gflops",
         "latency_ms",
-        "mib",
+        "weights_mb",
+        "activations_mb",
         "seconds",
     }
 )
-NO_BEST = frozenset({"k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new"})
+NO_BEST = frozenset({"parameters_m", "gflops", "k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new"})
+
+
+PERCENT_DECIMALS = 1
+DECIMALS = {"parameters_m": 3, "gflops": 3}
+"""Digits after the point where one is not enough."""
 
 
 def score_title(key: str) -> str:

@@ -10,6 +10,7 @@ from gcdbench.presets import PRESETS
 from gcdbench.protocol import default_protocol
 from gcdbench.reported import ReportedRow, Rounded, read_reported
 from gcdbench.store.rundir import DONE
+from gcdbench.suites.costs import with_cost
 from gcdbench.suites.matching import RunFinder
 from gcdbench.suites.model import PHANTOM, Suite, SuiteColumn, SuitePreset, SuiteRow, request_for, stand_in_column
 from gcdbench.suites.read import benchmarks_folder
@@ -120,6 +121,8 @@ def suite_table(
     chosen = suite.preset(preset or choose_preset(suite, records))
     wanted = tuple(seeds or chosen.seeds)
     runs, heads = runs_of_suite(suite, chosen, records, manager, seeds=wanted, protocol=protocol)
+    if suite.kind == "cost":
+        runs = {cell: [with_cost(record) for record in found] for cell, found in runs.items()}
     rows = [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows]
     # Published numbers are of D_u under v2, so they stand beside nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
@@ -157,8 +160,11 @@ def _caption(
         used = sorted({protocol or c.protocol or suite.protocol or default_protocol(c.dataset) for c in suite.columns})
     backbones = sorted({f"{r.backbone} at {r.image_size} px" for found in runs.values() for r in found if r.backbone})
     summary = PRESETS[preset.name].summary if preset.name in PRESETS else ""
+    what = f"Percent of {SET_NAMES.get(evaluation, evaluation)}, one Hungarian map over all of it (v2)"
+    if suite.kind == "cost":
+        what = "The saved model at inference, one image at a time, a multiplication and an addition as two FLOPs"
     parts = [
-        f"Percent of {SET_NAMES.get(evaluation, evaluation)}, one Hungarian map over all of it (v2)",
+        what,
         f"protocol {', '.join(used)}",
         f"K {suite.k_policy}",
         f"preset {preset.name}" + (f" ({summary})" if summary else ""),

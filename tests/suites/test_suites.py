@@ -1,0 +1,193 @@
+"""Suites: what they ask for, what is found, and files that are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gcdbench.errors import ConfigError, UnknownName
+from gcdbench.plan import RunRequest, make_plan
+from gcdbench.plugins.manager import PluginManager, get_manager
+from gcdbench.protocol import PROTOCOLS
+from gcdbench.reported import read_reported
+from gcdbench.store.index import load_runs
+from gcdbench.suites.matching import RunFinder
+from gcdbench.suites.model import request_for, stand_in_column
+from gcdbench.suites.planning import plan_suite
+from gcdbench.suites.read import benchmarks_folder, load_suite, suite_names
+from gcdbench.suites.seeds import parse_seeds
+from gcdbench.tables.records import cell_records
+from gcdbench.testing.stored import FakeRun, write_fake_run
+
+SMALL = """
+title = "Small"
+[presets.smoke]
+seeds = [0, 1]
+stand_in = "missing"
+[presets.laptop]
+seeds = [0]
+[[columns]]
+dataset = "organamnist"
+[[columns]]
+dataset = "organcmnist"
+[[rows]]
+method = "simgcd"
+[[rows]]
+method = "pixels-kmeans"
+[[sweeps]]
+method = "simgcd"
+setting = "lr"
+values = [0.1, 0.2]
+"""
+
+
+@pytest.fixture(scope="module")
+def manager():
+    return PluginManager(points=[])
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return load_suite(path)
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """No dataset can be found."""
+    monkeypatch.setenv("GCDBENCH_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path / "nowhere"
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_built_in_suite_asks_for_runs_that_exist(name):
+    """Methods, variants, settings, datasets, protocols and presets are all known, under every preset."""
+    suite, installed = load_suite(name), get_manager()
+    assert set(suite.presets) == {"paper", "laptop", "smoke"}
+    for preset in suite.presets.values():
+        for row in suite.rows:
+            if row.method == "medxplore" and "medxplore" not in installed.names("methods"):
+                continue
+            for column in suite.columns:
+                for used in {column, stand_in_column(column)}:
+                    plan = make_plan(request_for(suite, row, used, preset, 0), installed)
+                    assert plan.protocol.name in PROTOCOLS
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_published_numbers_named_by_a_suite_are_there(name):
+    suite = load_suite(name)
+    printed = [row for file in suite.reported for row in read_reported(benchmarks_folder() / "reported" / file)]
+    datasets = {column.dataset for column in suite.columns}
+    for row in suite.rows:
+        if row.reported_method:
+            assert any(
+                (line.method, line.variant) == (row.reported_method, row.reported_variant) and line.dataset in datasets
+                for line in printed
+            ), row.key
+
+
+def test_the_main_suite_is_ten_methods_by_four_datasets():
+    suite = load_suite("main")
+    assert len(suite.rows) == 10
+    assert [c.dataset for c in suite.columns] == ["kvasir", "organamnist", "organcmnist", "nct-crc-he-100k"]
+
+
+def test_a_sweep_gives_a_row_for_each_value(small):
+    rows = [row for row in small.rows if row.group]
+    assert [(row.key, row.x, row.settings) for row in rows] == [
+        ("lr=0.1", 0.1, {"lr": 0.1}),
+        ("lr=0.2", 0.2, {"lr": 0.2}),
+    ]
+
+
+def test_missing_data_is_replaced_once_and_said(small, manager, nowhere):
+    plan = plan_suite(small, "smoke", manager, [], data_root=nowhere)
+    assert plan.stand_ins == {"organamnist": "phantom", "organcmnist": "phantom"}
+    # lr = 0.1 is the default, so that row is the same run as plain simgcd: 3 settings by 2 seeds, planned once.
+    assert len(plan.runs) == 6
+    assert {run.state for run in plan.runs} == {"missing"}
+    never = plan_suite(small, "smoke", manager, [], data_root=nowhere, stand_in="never")
+    assert {run.state for run in never.runs} == {"impossible"}
+    assert all("organ" in run.problem.lower() for run in never.runs)
+
+
+def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tmp_path):
+    runs = tmp_path / "runs"
+    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    write_fake_run(runs, FakeRun(request=request), manager)
+    write_fake_run(runs, FakeRun(request=replace(request, seed=1), status="failed"), manager)
+    other = replace(request, seed=1, method="pixels-kmeans", dataset_options={"n_per_class": "999"})
+    write_fake_run(runs, FakeRun(request=other), manager)
+    plan = plan_suite(small, "smoke", manager, cell_records(load_runs(runs)), data_root=nowhere)
+    states = {(run.row, run.request.seed): run.state for run in plan.runs}
+    assert states["simgcd", 0] == "done"
+    assert states["simgcd", 1] == "missing"
+    assert states["pixels-kmeans", 1] == "missing"
+    # The duration of a like run is the estimate for the next one.
+    (again,) = [run for run in plan.runs if (run.row, run.request.seed) == ("simgcd", 1)]
+    assert again.seconds == pytest.approx(60.0)
+
+
+def test_other_weights_are_another_run(manager, tmp_path):
+    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
+    record = json.loads(directory.record_path.read_text())
+    record["identity"]["weights_sha256"] = "random"
+    directory.record_path.write_text(json.dumps(record))
+    finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
+    assert finder.find(request) == []
+
+
+def test_rows_datasets_seeds_and_protocol_can_be_chosen(small, manager, nowhere):
+    plan = plan_suite(
+        small, "laptop", manager, [], rows=["lr=0.2"], datasets=["organamnist"], seeds=[4, 5], protocol="by-count"
+    )
+    assert [(run.row, run.request.seed, run.request.protocol) for run in plan.runs] == [
+        ("lr=0.2", 4, "by-count"),
+        ("lr=0.2", 5, "by-count"),
+    ]
+    with pytest.raises(UnknownName, match="preset"):
+        plan_suite(small, "huge", manager, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: "title = [", "not valid TOML"),
+        (lambda t: t.replace("title", "titel", 1), "unknown key 'titel'"),
+        (lambda t: t.replace('title = "Small"', ""), "'title' must be a text"),
+        (lambda t: t.replace("seeds = [0, 1]", 'seeds = "all"'), "seeds"),
+        (lambda t: t.replace('"missing"', '"maybe"'), "stand_in"),
+        (lambda t: t.replace('method = "pixels-kmeans"', 'method = "simgcd"'), "two rows have the key 'simgcd'"),
+        (lambda t: t.replace("values = [0.1, 0.2]", "values = []"), "needs a list of 'values'"),
+        (lambda t: t.replace("[[columns]]", "[[colums]]"), "unknown key 'colums'"),
+        (lambda t: 'kind = "pie"\n' + t, "'kind' must be one of"),
+        (lambda t: 'title = "x"', "at least one"),
+    ],
+)
+def test_wrong_files_are_one_sentence(tmp_path, change, message):
+    path = tmp_path / "wrong.toml"
+    path.write_text(change(SMALL))
+    with pytest.raises(ConfigError, match=message):
+        load_suite(path)
+
+
+def test_unknown_suites_get_the_nearest_name(tmp_path):
+    with pytest.raises(UnknownName, match="did you mean 'ablation'"):
+        load_suite("ablatoin")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_suite(tmp_path / "absent.toml")
+
+
+def test_seeds_as_people_write_them():
+    assert parse_seeds("0-4") == (0, 1, 2, 3, 4)
+    assert parse_seeds("3, 1,1-2") == (3, 1, 2)
+    for wrong in ("", "a", "4-0", "-1", "1;2"):
+        with pytest.raises(ConfigError):
+            parse_seeds(wrong)
