@@ -161,12 +161,15 @@ def _run_and_score(
 ) -> RunResult:
     """The part of a run whose failure is recorded in its directory."""
     record = directory.record()
+    resumed = False
 
     def notify(hook: str, **arguments: Any) -> None:
         for failure in manager.notify(hook, **arguments):
             directory.append_event({"type": "observer-failed", "error": failure})
 
     def log(event: Mapping[str, Any]) -> None:
+        nonlocal resumed
+        resumed = resumed or event.get("type") == "resumed"
         listener(event)
         if event.get("type") != "progress":
             directory.append_event(event)
@@ -179,7 +182,9 @@ def _run_and_score(
         save_model = getattr(method, "save_model", None)
         if save_model is not None:
             save_model(directory.path)
-        write_json(directory.record_path, {**directory.record(), "predictions": files, "seconds": times})
+        # The time of a resumed run's earlier parts is not known; the time of its last part would flatter it.
+        results = {"predictions": files, "seconds": {} if resumed else times, "resumed": resumed}
+        write_json(directory.record_path, {**directory.record(), **results})
         scores = score_run(directory, manager)
         write_json(directory.scores_path, scores)
         directory.finish()
