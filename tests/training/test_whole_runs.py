@@ -104,6 +104,8 @@ def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
     resumed = run(manager, tmp_path / "broken")
     assert resumed.directory.status() == DONE
     assert hashes(resumed.directory) == hashes(whole.directory)
+    assert whole.directory.record()["seconds"]["fit"] > 0
+    assert resumed.directory.record()["seconds"] == {}  # only its last part was timed
     events = (resumed.directory.path / "events.jsonl").read_text().splitlines()
     assert [e["total_steps"] for e in map(json.loads, events) if e["type"] == "resumed"] == [5]
 
