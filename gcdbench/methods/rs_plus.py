@@ -57,7 +57,7 @@ class RSPlus(ParametricMethod):
 
 def same_top_features(feature: Tensor, k: int) -> Tensor:
     """(R, C) -> (R, R): whether the sets of the k largest features are the same; each row equals itself."""
-    top = feature.clamp(min=0).topk(min(k, feature.shape[1]), dim=1).indices.sort(dim=1).values
+    top = feature.topk(min(k, feature.shape[1]), dim=1).indices.sort(dim=1).values
     return (top[:, None, :] == top[None, :, :]).all(dim=2)
 
 

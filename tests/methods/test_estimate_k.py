@@ -1,0 +1,102 @@
+"""Estimates of K: on clusters that can be counted, at the edges, and blind to what they must not see."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gcdbench.data.types import IntArray
+from gcdbench.methods.clustering import Floats
+from gcdbench.methods.estimate_k import (
+    ESTIMATORS,
+    Sample,
+    estimate_by_gcd,
+    estimate_by_granularity,
+    estimate_k,
+    matched_share,
+    prepare_sample,
+)
+
+
+def task(
+    classes: int, k_old: int, each: int = 30, spread: float = 0.35, seed: int = 0
+) -> tuple[Floats, IntArray, Floats]:
+    """Features around random directions: labelled, their labels, unlabelled (half of the old, all of the new)."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(classes), each)
+    points = (rng.normal(size=(classes, 40))[truth] + spread * rng.normal(size=(len(truth), 40))).astype(np.float32)
+    given = (truth < k_old) & (np.arange(len(truth)) % 2 == 0)
+    return points[given], truth[given], points[~given]
+
+
+@pytest.mark.parametrize(("classes", "k_old"), [(6, 3), (9, 5), (12, 4), (5, 5)])
+def test_well_separated_classes_are_counted(classes: int, k_old: int) -> None:
+    assert estimate_k(*task(classes, k_old), k_old, np.random.default_rng(0)) == pytest.approx(classes, abs=1)
+
+
+def test_gcd_s_search_maximises_agreement_with_the_labels() -> None:
+    sample = prepare_sample(*task(6, 4), 4)
+    made = estimate_by_gcd(sample, np.random.default_rng(0))
+    scores = dict(made.trials)
+    assert scores[made.k] == max(scores.values())
+    assert made.k == min(k for k, score in scores.items() if score == scores[made.k])
+    assert 4 in scores
+
+
+def test_granularity_takes_the_smallest_k_that_fits() -> None:
+    sample = prepare_sample(*task(8, 3, spread=0.8), 3)
+    made = estimate_by_granularity(sample, np.random.default_rng(0))
+    assert made.target is not None
+    tried = dict(made.trials)
+    assert tried[made.k] <= made.target
+    assert all(score > made.target for k, score in tried.items() if k < made.k)
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_estimates_stay_within_bounds_on_very_little(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for unlabelled in (0, 1, 3):
+        sample = prepare_sample(
+            rng.normal(size=(2, 5)).astype(np.float32),
+            np.array([0, 1]),
+            rng.normal(size=(unlabelled, 5)).astype(np.float32),
+            2,
+        )
+        assert 2 <= ESTIMATORS[name](sample, rng).k <= max(2, (2 + unlabelled) // 2)
+    equal = prepare_sample(
+        np.ones((4, 3), dtype=np.float32), np.array([0, 0, 1, 1]), np.ones((20, 3), dtype=np.float32), 2
+    )
+    assert ESTIMATORS[name](equal, rng).k == 2
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_one_generator_one_estimate(name: str) -> None:
+    sample = prepare_sample(*task(6, 3, spread=1.0), 3)
+    first, second = (ESTIMATORS[name](sample, np.random.default_rng(4)) for _ in range(2))
+    assert first == second
+
+
+def test_principal_components_keep_all_distances_when_nothing_is_cut() -> None:
+    labelled, labels, unlabelled = task(4, 2)
+    whole = prepare_sample(labelled, labels, unlabelled, 2, dimensions=100)
+    rotated = prepare_sample(labelled, labels, unlabelled, 2, dimensions=39)
+
+    def distances(sample: Sample) -> Floats:
+        rows = np.concatenate([sample.labelled, sample.unlabelled])
+        return np.linalg.norm(rows[:, None] - rows[None], axis=2)
+
+    assert np.allclose(np.linalg.norm(whole.labelled, axis=1), 1.0, atol=1e-5)
+    assert np.allclose(distances(whole), distances(rotated), atol=0.05)
+
+
+def test_the_matched_share_is_the_best_of_all_maps() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        labels, cluster = rng.integers(0, 3, 15), rng.integers(0, 4, 15)
+        best = max(
+            sum(which[y] == c for y, c in zip(labels, cluster, strict=True))
+            for which in itertools.permutations(range(4), 3)
+        )
+        assert matched_share(labels, cluster, 3) == pytest.approx(best / 15)
