@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from gcdbench.evaluate import rescore
+from gcdbench.plugins.manager import get_manager
+from gcdbench.store.index import load_runs
+from gcdbench.store.rundir import DONE, INTERRUPTED, RunDirectory
 
 KILLS = 10
 OPTIONS = ("--method", "ss-kmeans", "--dataset", "phantom", "--preset", "smoke", "--quiet")
@@ -28,49 +34,56 @@ def predictions(runs: Path) -> dict[str, str]:
     return {name: entry["sha256"] for name, entry in record["predictions"].items()}
 
 
+def wait_for_lock(runs: Path, process: subprocess.Popen[bytes], since: float) -> None:
+    """Until the run's directory is being written: imports take most of a run's time and nothing can break there."""
+    while process.poll() is None:
+        if any(file.stat().st_mtime >= since for file in runs.glob("*/*/*/heartbeat")):
+            return
+        time.sleep(0.005)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True], ids=["a first run", "a finished run with --force"])
 def test_ten_kills_of_a_run(tmp_path: Path, again: bool) -> None:
     environment = {**os.environ, "GCDBENCH_CACHE": str(tmp_path / "cache")}
 
-    def call(*arguments: str) -> str:
-        done = subprocess.run(gcdbench(*arguments), env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def start(runs: Path, *more: str) -> subprocess.Popen[bytes]:
+        command = gcdbench("run", *OPTIONS, "--runs", str(runs), *more)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
 
     whole = tmp_path / "whole"
-    call("run", *OPTIONS, "--runs", str(whole))  # prepares images and features as well
-    began = time.monotonic()
-    call("run", *OPTIONS, "--runs", str(whole), "--force")
-    length = time.monotonic() - began
+    assert start(whole).wait() == 0  # prepares images and features as well
     expected = predictions(whole)
+    since = time.time()
+    process = start(whole, "--force")
+    wait_for_lock(whole, process, since)
+    began = time.monotonic()
+    assert process.wait() == 0
+    length = time.monotonic() - began
     chance = random.Random(7)
-    caught = 0
+    interrupted = 0
     for number in range(KILLS):
-        runs = str(whole) if again else str(tmp_path / f"killed-{number}")
-        process = subprocess.Popen(gcdbench("run", *OPTIONS, "--runs", runs, "--force"), env=environment)
-        # Imports take most of the time; the run directory is written in the last part of it.
-        time.sleep(chance.uniform(0.5, 1.1) * length)
+        runs = whole if again else tmp_path / f"killed-{number}"
+        since = time.time()
+        process = start(runs, "--force")
+        wait_for_lock(runs, process, since)
+        time.sleep(chance.uniform(0.0, 1.0) * length)
         process.kill()
         process.wait()
-        for entry in json.loads(call("status", "--runs", runs, "--json")):
-            assert entry["status"] in ("interrupted", "done"), f"kill {number}: {entry}"
-            caught += entry["status"] == "interrupted"
-            if entry["status"] == "done":
-                call("rescore", "--runs", runs)  # checks the predictions' hashes
-        call("run", *OPTIONS, "--runs", runs)
-        assert predictions(Path(runs)) == expected, f"kill {number}"
-        left = [p for p in Path(runs).rglob("*") if p.name.endswith(".part")]
-        assert len(left) <= 1, left
+        for entry in load_runs(runs):
+            assert entry.status in (INTERRUPTED, DONE), f"kill {number}: {entry}"
+            interrupted += entry.status == INTERRUPTED
+            if entry.status == DONE:  # then its predictions are whole, and give the scores that are stored
+                assert rescore(RunDirectory(entry.path), get_manager()) == ([], [])
+        assert start(runs).wait() == 0
+        assert predictions(runs) == expected, f"kill {number}"
     # Some kills must have fallen into the writing part, or this test shows nothing.
-    assert caught >= 1
+    assert interrupted >= 1
 
 
 @pytest.mark.slow
 def test_ctrl_c_is_an_interrupted_run(tmp_path: Path) -> None:
     """An orderly end: exit code 130, one word, and a run that says what it is."""
-    import signal
-
     environment = {**os.environ, "GCDBENCH_CACHE": str(tmp_path / "cache")}
     options = ("--method", "simgcd", "--dataset", "phantom", "--preset", "smoke", "--set", "epochs=500")
     runs = tmp_path / "runs"
