@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +16,11 @@ from scipy.special import stdtrit  # scipy.stats would take longer to import tha
 
 FloatArray = NDArray[np.float64]
 
-EXACT_PAIRS = 16
-"""Up to this many pairs all 2^n sign patterns are tried; beyond, RANDOM_PATTERNS random ones."""
-RANDOM_PATTERNS = 100_000
+EXACT_PAIRS = 14
+"""Up to this many pairs all 2^n sign patterns are tried."""
+SAMPLED_PAIRS = 64
+RANDOM_PATTERNS = 20_000
+"""Up to SAMPLED_PAIRS pairs so many random patterns; beyond, the sum of coin flips is normal for all purposes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,15 +95,25 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     differences: one for each (dataset, seed) that both methods ran. Exact up to EXACT_PAIRS pairs.
     """
     array = np.asarray(differences, dtype=np.float64)
-    if array.size == 0:
+    if not array.any():
         return 1.0
     observed = abs(array.sum()) * (1 - 1e-12) - 1e-12  # sums in another order may differ in the last bit
+    if array.size > SAMPLED_PAIRS:
+        return math.erfc(max(0.0, observed) / math.sqrt(2 * float(array @ array)))
+    extreme = int((np.abs(_patterns(array.size) @ array) >= observed).sum())
     if array.size <= EXACT_PAIRS:
-        patterns = ((np.arange(2**array.size)[:, None] >> np.arange(array.size)) & 1) * 2.0 - 1.0
-        return float((np.abs(patterns @ array) >= observed).mean())
-    rng = np.random.default_rng(0)
-    patterns = rng.integers(0, 2, (RANDOM_PATTERNS, array.size)) * 2.0 - 1.0
-    return float(((np.abs(patterns @ array) >= observed).sum() + 1) / (RANDOM_PATTERNS + 1))
+        return float(extreme / 2**array.size)
+    return (extreme + 1) / (RANDOM_PATTERNS + 1)
+
+
+@lru_cache(maxsize=8)
+def _patterns(pairs: int) -> FloatArray:
+    """(M, pairs) signs: all of them, or random ones where they are too many."""
+    if pairs <= EXACT_PAIRS:
+        bits = (np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1
+    else:
+        bits = np.random.default_rng(0).integers(0, 2, (RANDOM_PATTERNS, pairs))
+    return (bits * 2 - 1).astype(np.float64)
 
 
 def smallest_p(pairs: int) -> float:

@@ -69,11 +69,13 @@ def test_sign_flip_agrees_with_scipy_permutation_test():
     assert sign_flip_test(differences) == pytest.approx(found.pvalue)
 
 
-def test_many_pairs_are_sampled_and_stay_close_to_the_t_test():
-    rng = np.random.default_rng(0)
-    differences = rng.normal(0.4, 1.0, 30)
+@pytest.mark.parametrize("n", [30, 200])
+def test_many_pairs_are_approximated_and_stay_close_to_the_t_test(n):
+    differences = np.random.default_rng(0).normal(2.2 / math.sqrt(n), 1.0, n)
     assert sign_flip_test(differences) == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, rel=0.25)
     assert sign_flip_test(differences) == sign_flip_test(differences)
+    assert sign_flip_test([0.0] * n) == 1.0
+    assert sign_flip_test([5.0] * n) < 1e-4
 
 
 def test_smallest_p_and_pairs_needed():

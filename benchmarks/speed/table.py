@@ -22,19 +22,19 @@ from gcdbench.testing.stored import FakeRun, fake_identity, fake_predictions, fa
 
 
 def write_store(runs: Path, count: int) -> None:
-    """``count`` runs: simgcd and legogcd with 10 settings each, the rest of the number in seeds."""
+    """``count`` runs: simgcd and legogcd with 10 settings each, all with the same seeds (so that tests are paired)."""
     manager = get_manager()
     groups = [(method, lr) for method in ("simgcd", "legogcd") for lr in range(1, 11)]
-    for index, (method, lr) in enumerate(groups):
+    for method, lr in groups:
         request = RunRequest(method=method, dataset="phantom", preset="laptop", overrides={"lr": lr / 100})
         plan = make_plan(request, manager)
         scores = fake_scores(fake_predictions(FakeRun(request=request)), manager)
         values = scores["sets"]["transductive"]["scores"]
         named = fake_identity(plan, manager)
-        for seed in range(index, count, len(groups)):
+        for seed in range(count // len(groups)):
             seeded = dataclasses.replace(plan, seed=seed)
             identity = {**named, "seed": seed}
-            values["all"] = 70 + seed % 13
+            values["all"] = 70 + seed % 13 + lr / 10
             directory = RunDirectory.at(runs, "phantom", method, run_id(identity))
             directory.path.mkdir(parents=True)
             directory.record_path.write_text(json.dumps(fake_record(seeded, identity)))

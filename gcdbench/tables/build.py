@@ -94,7 +94,7 @@ def build_table(
                     bootstrap=bootstrap,
                 )
     verdicts = _mark_best(entries, rows, columns, scores, runs, seeds)
-    ranks = _ranks(rows, columns, runs, seeds)
+    together = _over_columns(rows, columns, runs, seeds)
     return ResultTable(
         name=name,
         title=title,
@@ -104,8 +104,8 @@ def build_table(
         columns=tuple(columns),
         scores=tuple(scores),
         entries=entries,
-        notes=(*notes, *_standing_notes(entries), *verdicts),
-        ranks=ranks,
+        notes=(*notes, *_standing_notes(entries), *verdicts, *_overall(together, rows, len(columns))),
+        ranks=mean_rank(together),
     )
 
 
@@ -157,10 +157,10 @@ def _without_names(reason: str) -> str:
     return "the best mean is not distinguishable from others" if "not distinguishable" in reason else reason
 
 
-def _ranks(
+def _over_columns(
     rows: Sequence[RowHead], columns: Sequence[ColumnHead], runs: Runs, seeds: Sequence[int] | None
-) -> dict[str, float]:
-    """Mean rank by the headline over (column, seed) that all rows with any run share."""
+) -> dict[str, dict[Hashable, float]]:
+    """Headline of each row that has any run, by (column, seed); empty where rows do not all compete."""
     if len({row.block for row in rows}) > 1:
         return {}
     table: dict[str, dict[Hashable, float]] = {}
@@ -172,7 +172,21 @@ def _ranks(
         }
         if found:
             table[row.key] = found
-    return mean_rank(table) if len(table) > 1 else {}
+    return table if len(table) > 1 else {}
+
+
+def _overall(table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHead], columns: int) -> list[str]:
+    """The verdict over all datasets together, and the mean ranks, as sentences."""
+    titles = {row.key: " ".join(filter(None, row.labels)) for row in rows}
+    named = {titles[key]: scores for key, scores in table.items()}
+    sentences = []
+    result = compare_with_best(named) if columns > 1 else None
+    if result:
+        sentences.append(f"Over all (dataset, seed) pairs, by {score_title(HEADLINE)}: {result.reason}.")
+    ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
+    if ranks:
+        sentences.append("Mean rank: " + ", ".join(f"{name} {rank:.2f}" for name, rank in ranks) + ".")
+    return sentences
 
 
 def _standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:
@@ -187,12 +201,3 @@ def _standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:
     if failed:
         notes.append(f"{failed} failed run(s) are not in the means; 'gcdbench status' lists them.")
     return notes
-
-
-def overall_sentence(table: ResultTable) -> str:
-    """Mean ranks as one line, best first; empty when rows share nothing."""
-    if not table.ranks:
-        return ""
-    titles = {row.key: " ".join(filter(None, row.labels)) for row in table.rows}
-    ordered = sorted(table.ranks.items(), key=lambda item: item[1])
-    return f"Mean rank by {score_title(HEADLINE)}: " + ", ".join(f"{titles[key]} {rank:.2f}" for key, rank in ordered)

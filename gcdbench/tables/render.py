@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gcdbench.errors import ConfigError
-from gcdbench.tables.build import overall_sentence
 from gcdbench.tables.grid import Grid, GridCell, Layout, lay_out
 from gcdbench.tables.html import render_html
 from gcdbench.tables.model import Entry, ResultTable
@@ -158,7 +157,6 @@ def plain(table: ResultTable) -> dict[str, Any]:
         "caption": table.caption,
         "notes": list(table.notes),
         "mean_rank": dict(table.ranks),
-        "summary": overall_sentence(table),
         "entries": [
             _plain_entry(table, row.key, row.labels, column.key, score)
             for column in table.columns

@@ -14,7 +14,7 @@ from gcdbench.suites.costs import with_cost
 from gcdbench.suites.matching import RunFinder
 from gcdbench.suites.model import PHANTOM, Suite, SuiteColumn, SuitePreset, SuiteRow, request_for, stand_in_column
 from gcdbench.suites.read import benchmarks_folder
-from gcdbench.tables.build import Bootstrap, Runs, build_table, overall_sentence
+from gcdbench.tables.build import Bootstrap, Runs, build_table
 from gcdbench.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.tables.records import CellRecord
 
@@ -126,7 +126,7 @@ def suite_table(
     rows = [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows]
     # Published numbers are of D_u under v2, so they stand beside nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
-    table = build_table(
+    return build_table(
         name=suite.name,
         title=suite.title,
         caption=_caption(suite, chosen, heads, runs, wanted, protocol, evaluation),
@@ -140,10 +140,6 @@ def suite_table(
         bootstrap=bootstrap,
         notes=[*suite.notes, *_run_notes(heads, runs)],
     )
-    summary = overall_sentence(table)
-    if summary:
-        table = ResultTable(**{**table.__dict__, "notes": (*table.notes, summary + ".")})
-    return table
 
 
 def _caption(
