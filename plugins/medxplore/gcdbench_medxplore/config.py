@@ -36,7 +36,7 @@ class FAACConfig:
     padding: Literal["circular", "zeros"] = "circular"
     init: Literal["delta", "uniform"] = "delta"
     cutoff: float = 0.25
-    border: Literal["valid", "zeros"] = "valid"
+    border: Literal["valid", "replicate", "zeros"] = "valid"
     ddof: int = 0
     gamma: float = 1.0
     learn_gamma: bool = True

@@ -58,6 +58,7 @@ READINGS: Mapping[str, Settings] = {
     "patch-late": {"faac.start": 0.5},
     "patch-weak": {"alpha": 0.1, **NO_ACAM},
     "weights-learn": {"faac.weight_gradient": True},
+    "border-replicate": {"faac.border": "replicate"},
     "border-zeros": {"faac.border": "zeros"},
     "padding-zeros": {"faac.padding": "zeros"},
     "gamma-fixed": {"faac.learn_gamma": False},

@@ -84,6 +84,8 @@ def local_variance(e, border="valid", ddof=0):
                             values.append(e[b, p, q])
                         elif border == "zeros":
                             values.append(0.0)
+                        elif border == "replicate":
+                            values.append(e[b, min(max(p, 0), h - 1), min(max(q, 0), w - 1)])
                 mean = sum(values) / len(values)
                 out[b, i, j] = sum((value - mean) ** 2 for value in values) / max(len(values) - ddof, 1)
     return out

@@ -21,7 +21,7 @@ def energy(height, width, seed=0):
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
-@pytest.mark.parametrize("border", ["valid", "zeros"])
+@pytest.mark.parametrize("border", ["valid", "replicate", "zeros"])
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_local_variance_is_the_equation(height, width, border, ddof):
     e = energy(height, width)
@@ -74,6 +74,17 @@ def test_a_valid_border_does_not_light_up_a_bright_flat_map():
     e[0, 2, 2] = 5.0
     assert local_variance(e)[0, 0, 0] == 0
     assert local_variance(e, border="zeros")[0, 0, 0] > local_variance(e)[0, 2, 2]
+
+
+def test_a_valid_border_prefers_corners_next_to_a_bright_cell():
+    """A finding of the ledger: one bright cell among four weighs more than among nine."""
+    e = torch.zeros(1, 4, 4)
+    e[0, 1, 1] = 1.0
+    valid, replicate = local_variance(e), local_variance(e, border="replicate")
+    assert valid.flatten().argmax() == 0
+    torch.testing.assert_close(valid[0, 0, 0], torch.tensor(3 / 16))
+    torch.testing.assert_close(valid[0, 1, 1], torch.tensor(8 / 81))
+    torch.testing.assert_close(replicate[0, :3, :3], torch.full((3, 3), 8 / 81))
 
 
 def test_small_contrast_on_a_large_mean_keeps_its_digits():
