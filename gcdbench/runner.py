@@ -216,7 +216,7 @@ def _compute(
     log: Listener,
 ) -> tuple[Method, dict[str, Prediction], dict[str, float]]:
     """Train and predict. What the method is given holds no hidden label."""
-    ctx = _context(plan, placement, manager, prepared, directory, log)
+    ctx = make_context(plan, placement, manager, prepared, log, checkpoint_dir=directory.checkpoint_dir)
     split, pixels = prepared.split, prepared.store.pixels
     task = TaskInfo(
         k_old=split.k_old,
@@ -247,14 +247,16 @@ def _checked_prediction(prediction: Prediction, ids: np.ndarray) -> Prediction:
     return prediction
 
 
-def _context(
+def make_context(
     plan: RunPlan,
     placement: Placement,
     manager: PluginManager,
     prepared: Prepared,
-    directory: RunDirectory,
-    log: Listener,
+    log: Listener = _ignore,
+    *,
+    checkpoint_dir: Path | None = None,
 ) -> RunContext:
+    """What the plan's method is given beside the data; without a folder it keeps no checkpoint."""
     import torch
 
     from gcdbench.context import RunContext
@@ -274,7 +276,7 @@ def _context(
         augmentation=plan.settings.augmentation,
         store_key=prepared.store.key,
         cache_dir=placement.cache or cache_dir(),
-        checkpoint_dir=directory.checkpoint_dir,
+        checkpoint_dir=checkpoint_dir,
         resume=placement.resume,
         log=log,
         load_backbone=None if spec is None else lambda: spec.load()(weights),

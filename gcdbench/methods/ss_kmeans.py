@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 from gcdbench.data.types import GCDData
 from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans
-from gcdbench.methods.kmeans import KMeans
+from gcdbench.methods.kmeans import KMeans, KMeansConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SSKMeansConfig:
+class SSKMeansConfig(KMeansConfig):
     """The values of GCD's script (its code's own defaults are 10 starts of 10 iterations)."""
 
     n_init: int = 100
     max_iter: int = 200
-    tol: float = 1e-4
-    normalise: bool = True
 
 
 class SSKMeans(KMeans):

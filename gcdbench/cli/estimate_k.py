@@ -1,0 +1,60 @@
+"""``gcdbench estimate-k``: how many classes does a dataset seem to have, seen through its labelled images?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gcdbench.cli.options import echo_json, json_option
+from gcdbench.cli.planning import plan_run, planning_options
+
+
+@click.command("estimate-k")
+@planning_options
+@click.option(
+    "--estimator", default="all", show_default=True, help="gcd (GCD's search), granularity (what runs use), or all."
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@json_option
+def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Estimate the number of classes from frozen features and the labels of labelled images.
+
+    The true number is used only to print the error. A run with '--k estimated' uses 'granularity', on the features
+    of its own network.
+    """
+    from gcdbench.cli.progress import ProgressDisplay
+    from gcdbench.data.bank import frozen_features
+    from gcdbench.errors import UnknownName
+    from gcdbench.methods.estimate_k import ESTIMATORS, prepare_sample
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.runner import make_context, prepare_data
+
+    if estimator != "all" and estimator not in ESTIMATORS:
+        raise UnknownName("estimator", estimator, [*ESTIMATORS, "all"])
+    plan, placement = plan_run("ss-kmeans", **options)
+    with ProgressDisplay(quiet=quiet or as_json) as display:
+        prepared = prepare_data(plan, placement, display)
+        ctx = make_context(plan, placement, get_manager(), prepared, display)
+        data = prepared.split.data(prepared.store.pixels)
+        sample = prepare_sample(
+            frozen_features(ctx, data.labelled),
+            data.labels,
+            frozen_features(ctx, data.unlabelled),
+            prepared.split.k_old,
+        )
+    truth = len(prepared.split.classes)
+    chosen = ESTIMATORS if estimator == "all" else {estimator: ESTIMATORS[estimator]}
+    rows = []
+    for name, estimate in chosen.items():
+        made = estimate(sample, ctx.rng("estimate-k"))
+        rows.append({"estimator": name, "k": made.k, "true_k": truth, "error": made.k - truth, "trials": made.trials})
+    if as_json:
+        echo_json({"dataset": prepared.split.dataset, "k_old": prepared.split.k_old, "estimates": rows})
+        return
+    click.echo(
+        f"{prepared.split.dataset}: {prepared.split.k_old} old classes, {len(sample.labelled)} labelled and "
+        f"{len(sample.unlabelled)} unlabelled images, {plan.settings.backbone} at {plan.settings.image_size} px"
+    )
+    for row in rows:
+        click.echo(f"  {row['estimator']:<12} K = {row['k']:<4} (true {truth}, error {row['error']:+d})")

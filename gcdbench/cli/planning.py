@@ -1,0 +1,70 @@
+"""Options of verbs that need a planned run but store none: ``estimate-k`` and ``tune-lr``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gcdbench.cli.options import data_root_option
+
+if TYPE_CHECKING:
+    from gcdbench.plan import Placement, RunPlan
+
+_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
+    click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU)."),
+    click.option("--protocol", help="paper-stated, paper-implied, by-count or half."),
+    click.option("--backbone", help="Backbone ('gcdbench list backbones')."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Drives everything random."),
+    click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting."),
+    click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset."),
+    click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads for computing."),
+    data_root_option,
+)
+
+
+def planning_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All options that :func:`plan_run` takes."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def plan_run(
+    method: str,
+    *,
+    dataset: str,
+    preset: str | None,
+    protocol: str | None,
+    backbone: str | None,
+    seed: int,
+    assignments: tuple[str, ...],
+    dataset_set: tuple[str, ...],
+    device: str,
+    threads: int | None,
+    data_root: Path | None,
+    k_policy: Any = "known",
+) -> tuple[RunPlan, Placement]:
+    """The run these options describe, and where it would be executed."""
+    from gcdbench.config import parse_assignment
+    from gcdbench.plan import Placement, RunRequest, make_plan
+    from gcdbench.plugins.manager import get_manager
+
+    overrides: dict[str, object] = dict(parse_assignment(text) for text in assignments)
+    if backbone is not None:
+        overrides["backbone"] = backbone
+    request = RunRequest(
+        method=method,
+        dataset=dataset,
+        preset=preset,
+        protocol=protocol,
+        k_policy=k_policy,
+        seed=seed,
+        overrides=overrides,
+        dataset_options=dict(parse_assignment(text) for text in dataset_set),
+    )
+    return make_plan(request, get_manager()), Placement(data_root=data_root, device=device, threads=threads)

@@ -1,0 +1,137 @@
+"""Choosing a learning rate without looking at what is scored: by accuracy on labelled images of old classes.
+
+A share of the labelled images gives up its labels and joins the unlabelled ones. Each rate trains on what is left;
+the rate that recovers most of the given-up labels is chosen. New classes and hidden labels play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gcdbench.data.manifest import LABELLED, SplitManifest
+from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
+from gcdbench.errors import ConfigError, TrainingError
+from gcdbench.methods.base import Method, Prediction
+from gcdbench.methods.estimate_k import matched_share
+
+if TYPE_CHECKING:
+    from gcdbench.plan import Placement, RunPlan
+    from gcdbench.plugins.manager import PluginManager
+    from gcdbench.runner import Listener
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """A smaller task: its data, and the images whose labels were given up, with these labels."""
+
+    data: GCDData
+    images: ImageView
+    labels: IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One rate: the share of held-out images recovered, or None and the reason why training ended early."""
+
+    lr: float
+    accuracy: float | None
+    note: str = ""
+
+
+def hold_out(split: SplitManifest, store: Pixels, share: float, rng: np.random.Generator) -> HeldOut:
+    """Give up the labels of about ``share`` of each old class's labelled images, whole groups at a time.
+
+    Every class keeps at least one group with labels; a class with a single group gives up none.
+    """
+    ids = split.ids(LABELLED)
+    labels, groups = split.labels[ids], split.groups[ids]
+    given_up = np.zeros(len(ids), dtype=np.bool_)
+    for label in range(split.k_old):
+        members = rng.permutation(np.unique(groups[labels == label]))
+        sizes = np.array([np.sum((groups == group) & (labels == label)) for group in members])
+        wanted = share * sizes.sum()
+        count = min(int(np.searchsorted(np.cumsum(sizes), wanted)) + 1, len(members) - 1)
+        given_up |= np.isin(groups, members[: max(count, 0)])
+    if not given_up.any():
+        raise ConfigError(
+            "No labelled image can be spared for validation: every old class has a single group of labelled images.",
+            hint="use a split with more labels",
+        )
+    data = split.data(store)
+    unlabelled = np.sort(np.concatenate([data.unlabelled.ids, ids[given_up]]))
+    return HeldOut(
+        data=GCDData(
+            labelled=ImageView(ids=ids[~given_up], store=store),
+            labels=labels[~given_up],
+            unlabelled=ImageView(ids=unlabelled, store=store),
+        ),
+        images=ImageView(ids=ids[given_up], store=store),
+        labels=labels[given_up],
+    )
+
+
+def recovered_share(made: Prediction, labels: IntArray, k_old: int) -> float:
+    """Share of old-class images put right: by name where clusters have names, else under the best matching."""
+    if made.anchored:
+        return float(np.mean(made.cluster == labels))
+    return matched_share(labels, made.cluster, k_old)
+
+
+def try_rates(
+    rates: Sequence[float], train: Callable[[float], Method], held_out: HeldOut, k_old: int
+) -> tuple[Trial, ...]:
+    """Train once a rate and see how many of the given-up labels come back; a rate that diverges is no candidate."""
+    trials = []
+    for rate in sorted(set(rates)):
+        try:
+            made = train(rate).predict(held_out.images)
+            trials.append(Trial(lr=rate, accuracy=recovered_share(made, held_out.labels, k_old)))
+        except TrainingError as error:
+            trials.append(Trial(lr=rate, accuracy=None, note=error.message))
+    return tuple(trials)
+
+
+def best_rate(trials: Sequence[Trial]) -> float:
+    """The rate with the highest accuracy; among equals the smallest."""
+    usable = [trial for trial in trials if trial.accuracy is not None]
+    if not usable:
+        raise TrainingError("Training failed at every rate that was tried.", hint="try smaller rates")
+    return max(usable, key=lambda trial: (trial.accuracy, -trial.lr)).lr
+
+
+def tune_rate(
+    plan: RunPlan,
+    placement: Placement,
+    manager: PluginManager,
+    rates: Sequence[float],
+    *,
+    share: float = 0.2,
+    listener: Listener | None = None,
+) -> tuple[Trial, ...]:
+    """Try rates for a planned run on its dataset's labelled images; nothing is stored."""
+    from gcdbench.runner import make_context, prepare_data
+
+    def ignore(event: object) -> None:
+        """Default listener."""
+
+    listen = listener or ignore
+    prepared = prepare_data(plan, placement, listen)
+    split = prepared.split
+    known = plan.protocol.k_policy == "known"
+    task = TaskInfo(k_old=split.k_old, k=len(split.classes) if known else None, image_size=plan.settings.image_size)
+    first = make_context(plan, placement, manager, prepared, listen)
+    held_out = hold_out(split, prepared.store.pixels, share, first.rng("validation"))
+
+    def train(rate: float) -> Method:
+        planned = replace(plan, training=replace(plan.training, lr=rate))
+        # A context of its own, and with it a backbone of its own: rates must not train on top of each other.
+        ctx = make_context(planned, placement, manager, prepared, listen)
+        method: Method = plan.method.load()(plan.config, task, ctx)
+        method.fit(held_out.data)
+        return method
+
+    return try_rates(rates, train, held_out, split.k_old)
