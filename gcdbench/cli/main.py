@@ -24,6 +24,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
     "explain": ("explain", "Draw attention maps and score them against masks."),
     "cost": ("cost", "Measure a model's parameters, FLOPs, latency and memory."),
+    "estimate-k": ("estimate_k", "Estimate the number of classes."),
+    "tune-lr": ("tune_lr", "Choose a learning rate on old-class validation images only."),
     "figure": ("figure", "Draw a figure from stored runs."),
     "report": ("report", "Write one self-contained HTML report."),
     "export": ("export", "Pack runs into an archive."),
