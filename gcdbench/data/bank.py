@@ -30,8 +30,8 @@ from gcdbench.native.loader import describe_kernels
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
 
-CHUNK = 64
-"""Images that go through the network at once."""
+CHUNK_PIXELS = 64 * 128 * 128
+"""Pixels that go through the network at once: enough to keep it busy, few enough for a laptop's memory."""
 
 
 class ViewSource(Protocol):
@@ -47,10 +47,15 @@ class ViewSource(Protocol):
         """(B, c, h, w) float32: the test view of each image."""
 
 
+def chunk_size(image_size: int) -> int:
+    """Images that go through the network at once."""
+    return max(CHUNK_PIXELS // image_size**2, 8) if image_size > 128 else 64
+
+
 def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
     """Prefix output (B, c, h, w) of standardised images, in chunks."""
     with torch.no_grad():
-        return torch.cat([backbone.prefix(chunk) for chunk in torch.split(images, CHUNK)])
+        return torch.cat([backbone.prefix(chunk) for chunk in torch.split(images, chunk_size(images.shape[-1]))])
 
 
 class OnlineViews:
@@ -172,9 +177,10 @@ def fill_bank(
 ) -> None:
     """Write every view's prefix output into ``outputs`` (N, V + 1, h, w, c)."""
     count = outputs.shape[1] - 1
+    step = chunk_size(ctx.image_size)
 
     def fill_chunk(first: int, view: int) -> int:
-        ids = np.arange(first, min(first + CHUNK, len(store)))
+        ids = np.arange(first, min(first + step, len(store)))
         pixels = np.asarray(store[ids[0] : ids[-1] + 1])
         if view == count:
             images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
@@ -193,7 +199,7 @@ def fill_bank(
         outputs[ids[0] : ids[-1] + 1, view] = hidden.permute(0, 2, 3, 1).to(torch.float16).cpu().numpy()
         return len(ids)
 
-    chunks = [(first, view) for first in range(0, len(store), CHUNK) for view in range(count + 1)]
+    chunks = [(first, view) for first in range(0, len(store), step) for view in range(count + 1)]
     _run_with_progress(ctx, "view bank", fill_chunk, chunks, total=len(store) * (count + 1))
 
 
@@ -206,17 +212,18 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
     backbone = ctx.load_backbone() if ctx.load_backbone is not None else ctx.backbone
     backbone.to(ctx.device).eval()
     store = images.store
+    step = chunk_size(ctx.image_size)
 
     def fill(features: NDArray[np.float32]) -> None:
         def fill_chunk(first: int) -> int:
-            pixels = np.asarray(store[first : first + CHUNK])
+            pixels = np.asarray(store[first : first + step])
             images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
             hidden = run_prefix(backbone, images.to(ctx.device))
             with torch.no_grad():
-                features[first : first + CHUNK] = backbone.run_tail(hidden).pooled.cpu().numpy()
+                features[first : first + step] = backbone.run_tail(hidden).pooled.cpu().numpy()
             return len(pixels)
 
-        chunks = [(first,) for first in range(0, len(store), CHUNK)]
+        chunks = [(first,) for first in range(0, len(store), step)]
         _run_with_progress(ctx, "frozen features", fill_chunk, chunks, total=len(store))
 
     recipe = Recipe(

@@ -1,0 +1,48 @@
+"""Ratios of the speed benchmark from made figures, worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+loops = pytest.importorskip("benchmarks.speed.loops", reason="runs from the repository's root")
+report = pytest.importorskip("benchmarks.speed.report")
+settings = pytest.importorskip("benchmarks.speed.settings")
+
+
+def test_run_times_are_put_together_from_their_parts() -> None:
+    """100 images, batch 10, 2 epochs: 20 steps of 20 views; 75 unlabelled images."""
+    measured = {
+        "published": {"step": 2.0, "evaluation": 0.1},
+        "online": {"images": 50, "prepare": 1.0, "bank": 0.0, "step": 1.0, "evaluation": 0.02},
+        "bank": {"images": 50, "prepare": 1.0, "bank": 4.0, "step": 0.25, "evaluation": 0.01},
+        "side_by_side": [{"step": 0.4}, {"step": 0.4}],
+    }
+    row = loops.summarise(
+        settings.Settings(folder="", batch=10, views="bank:3"), [measured], total=100, epochs=2, runs=10
+    )
+    seconds = row["run_seconds"]
+    assert seconds["published"] == pytest.approx(20 * 2 + 2 * 75 * 0.1)
+    assert seconds["online"] == pytest.approx(2 * 1 + 20 * 1 + 75 * 0.02)
+    assert seconds["bank"] == pytest.approx(2 * 5 + 20 * 0.25 + 75 * 0.01)
+    assert seconds["bank, many runs"] == pytest.approx((2 * 5 + 10 * 20 / 5) / 10)
+    assert row["ratio_one_run"] == pytest.approx(55 / 15.75)
+    assert row["step_views_per_second"]["side by side"] == pytest.approx(2 * 10 * 5)
+    assert row["bank_views_per_second"] == pytest.approx(50 * 4 / 4)
+
+
+def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
+    """The text around them stays, however often they are written."""
+    page = tmp_path / "speed.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    machine = {"date": "d", "cores": 2, "cpu": "c", "packages": {"torch": "t"}, "kernels": "native", "images": "made"}
+    results = {"machine": machine, "startup": {"help": 0.35, "click": 0.15}}
+    for _ in range(2):
+        text = report.write_tables(results, page)
+        assert "0.20 s more" in text
+        content = page.read_text()
+        assert content.startswith("before\n")
+        assert content.endswith("\nafter\n")
+        assert content.count("0.20 s more") == 1
+        assert "old" not in content
