@@ -181,7 +181,7 @@ def check_class_permutation(subject: Subject) -> None:
     renamed = GCDData(labelled=data.labelled, labels=1 - data.labels, unlabelled=data.unlabelled)
     answers = []
     for given in (data, renamed):
-        method = subject.fit(given, task, epochs=4)
+        method = subject.fit(given, task, epochs=12)
         made = checked(method, given.labelled)
         answers.append(checked(method, given.unlabelled))
         if made.anchored:
