@@ -112,6 +112,11 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork; a child that kept the pool would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def share(function: Callable[..., int], count: int, *arguments: object) -> None:
     """Call ``function(first, last, *arguments)`` until all of ``count`` is done, with torch's number of threads."""
     threads = min(torch.get_num_threads(), count)

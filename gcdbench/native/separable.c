@@ -156,7 +156,8 @@ typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
 enum { LANES = 8, BLOCK = 4 * LANES }; /* BLOCK floats of a batch row are kept in registers at a time */
 
 /* to[cell] = sum of tap * from[other cell] over the links of each cell: the filter (BY_OUTPUT) or its transpose. */
-static void apply_links(const float *from, const float *w, float *to, const grouping *g, int by, int64_t cells, int64_t batch)
+static void apply_links(const float *from, const float *w, float *to, const grouping *g, int by, int64_t cells,
+                        int64_t batch)
 {
     for (int64_t cell = 0; cell < cells; cell++) {
         float *restrict out = to + cell * batch;
@@ -213,8 +214,9 @@ static void tap_gradients(const float *x, const float *gy, float *gw, const grou
 }
 
 /* out = relu6?(norm(x)); mean and variance are results when training, arguments otherwise. */
-int norm_forward(int64_t first, int64_t last, const float *x, float *out, int64_t cells, int64_t batch, const float *gamma,
-                 const float *beta, float *mean, float *variance, float eps, int training, int relu6)
+int norm_forward(int64_t first, int64_t last, const float *x, float *out, int64_t cells, int64_t batch,
+                 const float *gamma, const float *beta, float *mean, float *variance, float eps, int training,
+                 int relu6)
 {
     int64_t count = cells * batch;
     for (int64_t c = first; c < last; c++) {
@@ -227,9 +229,9 @@ int norm_forward(int64_t first, int64_t last, const float *x, float *out, int64_
     return 0;
 }
 
-int norm_backward(int64_t first, int64_t last, const float *x, const float *grad, float *grad_x, int64_t cells, int64_t batch,
-                  const float *gamma, const float *beta, const float *mean, const float *variance, float eps,
-                  int relu6, float *grad_gamma, float *grad_beta)
+int norm_backward(int64_t first, int64_t last, const float *x, const float *grad, float *grad_x, int64_t cells,
+                  int64_t batch, const float *gamma, const float *beta, const float *mean, const float *variance,
+                  float eps, int relu6, float *grad_gamma, float *grad_beta)
 {
     int64_t count = cells * batch;
     float *g = malloc(sizeof(float) * (size_t)count);
@@ -293,7 +295,8 @@ int separable_backward(int64_t first, int64_t last, const geometry *s, const flo
         tap_gradients(z, gy, grad_weight + c * taps, &by_tap, taps, s->batch);
         apply_links(gy, weight + c * taps, gz, &transposed, BY_INPUT, inputs, s->batch);
         clipped_sums(in, gz, inputs, s->batch, scale, shift, mean0[c], 1, &sum_g, &sum_gx);
-        norm_gradient(in, gz, grad_x + c * (int64_t)in_count, (int64_t)in_count, mean0[c], inverse, gamma0[c], sum_g, sum_gx);
+        norm_gradient(in, gz, grad_x + c * (int64_t)in_count, (int64_t)in_count, mean0[c], inverse, gamma0[c], sum_g,
+                      sum_gx);
         grad_beta0[c] = (float)sum_g;
         grad_gamma0[c] = (float)(sum_gx * inverse);
     }
@@ -313,7 +316,8 @@ int try_kernels(void)
     geometry s = {B, H, H, H, H, K, 1, 2, 2};
     for (int64_t i = 0; i < H * H * B; i++) x[i] = (float)(i % 7) - 3.0f;
     for (int64_t i = 0; i < K * K; i++) w[i] = 0.1f;
-    if (separable_forward(0, 1, &s, x, y, &one, &nil, mean, variance, w, &one, &nil, mean + 1, variance + 1, 1e-3f, 1e-3f, 1))
+    if (separable_forward(0, 1, &s, x, y, &one, &nil, mean, variance, w, &one, &nil, mean + 1, variance + 1, 1e-3f,
+                          1e-3f, 1))
         return 1;
     if (separable_backward(0, 1, &s, x, y, g, &one, &nil, mean, variance, w, &one, &nil, mean + 1, variance + 1, 1e-3f,
                            1e-3f, grads, grads + 1, gw, grads + 2, grads + 3))

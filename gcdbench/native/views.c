@@ -74,9 +74,9 @@ static void turn_hue(float *restrict r, float *restrict g, float *restrict b, in
 }
 
 /* pixels (B, side, side, 3) -> out (B, size, size, 3). factors, order: (B, 4); order < 0 skips a turn. */
-int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *out, int64_t side, int64_t size, const int64_t *top,
-               const int64_t *left, const unsigned char *flip, const float *factors, const int64_t *order,
-               const float *mean, const float *std)
+int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *out, int64_t side, int64_t size,
+               const int64_t *top, const int64_t *left, const unsigned char *flip, const float *factors,
+               const int64_t *order, const float *mean, const float *std)
 {
     int64_t count = size * size;
     float *r = malloc(sizeof(float) * (size_t)(3 * count));
@@ -86,16 +86,12 @@ int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *
         for (int64_t i = 0; i < size; i++) {
             const unsigned char *row = pixels + ((n * side + top[n] + i) * side + left[n]) * 3;
             int64_t at = i * size;
-            if (flip[n])
-                for (int64_t j = 0; j < size; j++) {
-                    const unsigned char *p = row + 3 * (size - 1 - j);
-                    r[at + j] = (float)p[0] / 255.0f, g[at + j] = (float)p[1] / 255.0f, b[at + j] = (float)p[2] / 255.0f;
-                }
-            else
-                for (int64_t j = 0; j < size; j++) {
-                    const unsigned char *p = row + 3 * j;
-                    r[at + j] = (float)p[0] / 255.0f, g[at + j] = (float)p[1] / 255.0f, b[at + j] = (float)p[2] / 255.0f;
-                }
+            for (int64_t j = 0; j < size; j++) {
+                const unsigned char *p = row + 3 * (flip[n] ? size - 1 - j : j);
+                r[at + j] = (float)p[0] / 255.0f;
+                g[at + j] = (float)p[1] / 255.0f;
+                b[at + j] = (float)p[2] / 255.0f;
+            }
         }
         for (int64_t turn = 0; turn < 4; turn++) {
             int64_t operation = order[4 * n + turn];
