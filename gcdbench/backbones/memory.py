@@ -15,7 +15,7 @@ def keep_freed_memory() -> bool:
     """Tell the C library to reuse large blocks; False where it cannot be told.
 
     glibc maps every block above 32 MB anew and unmaps it on free, so each large activation is paid for twice: once
-    computed, once in page faults. On the frozen prefix at 64 images a batch that was more than half of the time.
+    computed, once in page faults. On the frozen prefix at 64 images a batch that was about half of the time.
     The peak memory of a process stays as it is.
     """
     if not sys.platform.startswith("linux"):

@@ -30,7 +30,8 @@ def command(
 ) -> None:
     """Write a report of all runs: tables, figures, error decomposition, provenance, what failed or is missing.
 
-    Without SUITE, every built-in suite that has a run is shown. The file opens offline and loads nothing.
+    Without SUITE, every built-in suite of which at least two rows have a run is shown. The file opens offline and
+    loads nothing.
     """
     from gcdbench.plugins.manager import get_manager
     from gcdbench.report.build import build_report
@@ -39,6 +40,15 @@ def command(
     from gcdbench.suites.read import suite_names as known_suites
 
     suites = [load_suite(name) for name in (suite_names or known_suites())]
-    text = build_report(runs, suites, get_manager(), title=title, preset=preset, pictures=pictures, most_cards=cards)
+    text = build_report(
+        runs,
+        suites,
+        get_manager(),
+        title=title,
+        preset=preset,
+        pictures=pictures,
+        most_cards=cards,
+        fewest_rows=1 if suite_names else 2,
+    )
     write_text(output, text)
     click.echo(f"Wrote {output} ({len(text) / 2**20:.1f} MiB)")

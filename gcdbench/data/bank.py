@@ -156,8 +156,6 @@ def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count:
         identity={
             **_identity(ctx, backbone),
             "augmentation": augmentation.key,
-            # Compiled and plain kernels differ in the last bits of a view.
-            "kernels": describe_kernels(),
             "views": count,
             "seed": BANK_SEED,
         },
@@ -242,6 +240,8 @@ def _identity(ctx: RunContext, backbone: Backbone) -> dict[str, Any]:
         "backbone": backbone.name,
         "weights": backbone.weights_sha256,
         "image_size": ctx.image_size,
+        # Compiled and plain kernels differ in the last bits.
+        "kernels": describe_kernels(),
     }
 
 

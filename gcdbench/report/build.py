@@ -39,13 +39,16 @@ def build_report(
     preset: str | None = None,
     pictures: Path | None = None,
     most_cards: int = MOST_CARDS,
+    fewest_rows: int = 1,
 ) -> str:
-    """One HTML document."""
+    """One HTML document; suites with fewer than ``fewest_rows`` rows that have a run are left out."""
     records = cell_records(load_runs(runs))
     plots = Plots()
     sections = [_overview(records)]
-    shown = [section for suite in suites if (section := _suite(suite, records, manager, preset, plots)) is not None]
-    sections += shown
+    ordered = sorted(suites, key=lambda suite: FIRST.index(suite.name) if suite.name in FIRST else len(FIRST))
+    for suite in ordered:
+        section = _suite(suite, records, manager, preset, plots, fewest_rows)
+        sections += [section] if section else []
     if any(record.status == DONE for record in records):
         table = render_html(lay_out(plain_table(records)), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
@@ -76,13 +79,19 @@ def _overview(records: Sequence[CellRecord]) -> Section:
 
 
 def _suite(
-    suite: Suite, records: Sequence[CellRecord], manager: PluginManager, preset: str | None, plots: Plots
+    suite: Suite,
+    records: Sequence[CellRecord],
+    manager: PluginManager,
+    preset: str | None,
+    plots: Plots,
+    fewest_rows: int,
 ) -> Section | None:
-    """A suite's table, figure and runs; None when none of its runs exist."""
+    """A suite's table, figure and runs; None when too few of its rows have any."""
     name = preset if preset is not None and preset in suite.presets else choose_preset(suite, records)
     chosen = suite.presets[name]
     found, _ = runs_of_suite(suite, chosen, records, manager, seeds=chosen.seeds)
-    if not any(record.status == DONE for cell in found.values() for record in cell):
+    begun = {row for (row, _), cell in found.items() if any(record.status == DONE for record in cell)}
+    if len(begun) < fewest_rows:
         return None
     scores = tuple(dict.fromkeys([*suite.scores, "all"]))
     table = suite_table(suite, records, manager, preset=name, scores=scores, bootstrap=RunBootstrap())

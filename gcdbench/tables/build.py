@@ -8,7 +8,7 @@ from dataclasses import replace
 from gcdbench.reported import Rounded
 from gcdbench.stats import Interval, compare_with_best, mean_rank, summarise
 from gcdbench.store.rundir import DONE, FAILED
-from gcdbench.tables.model import LOWER_IS_BETTER, NO_BEST, ColumnHead, Entry, ResultTable, RowHead, score_title
+from gcdbench.tables.model import LOWER_IS_BETTER, NO_BEST, SHARES, ColumnHead, Entry, ResultTable, RowHead, score_title
 from gcdbench.tables.records import CellRecord
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]
@@ -54,6 +54,8 @@ def make_entry(
     interval = summary.interval
     if interval is None and bootstrap is not None:
         interval = bootstrap(next(iter(scored.values())), score)
+    if interval is not None and score in SHARES:
+        interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, 100.0))
     return replace(
         entry,
         n=summary.n,

@@ -41,6 +41,8 @@ LOWER_IS_BETTER = frozenset(
         "seconds",
     }
 )
+SHARES = frozenset({"all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion", "nmi"})
+"""Scores that cannot leave 0 to 100, whatever Student's interval of a few runs says."""
 NO_BEST = frozenset({"parameters_m", "gflops", "k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,20 @@ def test_share_covers_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sorted(seen) == list(range(count))
     with pytest.raises(MemoryError):
         loader.share(lambda first, last: 1, 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
+    """The pool is used, the process forks, the child uses a pool of its own."""
+    code = """
+import os, torch
+from gcdbench.native.loader import share
+torch.set_num_threads(2)
+share(lambda first, last: 0, 4)
+child = os.fork()
+if child == 0:
+    share(lambda first, last: 0, 4)
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)

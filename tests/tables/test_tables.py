@@ -270,3 +270,12 @@ def test_an_empty_store_says_how_to_begin(tmp_path):
     result = invoke("--runs", tmp_path / "nothing")
     assert result.exit_code == 0
     assert "gcdbench run" in result.output
+
+
+def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
+    store.add("simgcd", [0], accuracy=1.0, false_old=0.0)
+    store.add("simgcd", [1], accuracy=0.5)
+    entry = suite_table(suite, store.records(), manager).entry("simgcd", "kvasir", "all")
+    assert entry.interval_kind == "t"
+    assert entry.low >= 0
+    assert entry.high == 100
