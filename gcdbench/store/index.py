@@ -15,7 +15,7 @@ from gcdbench.store.atomic import write_text
 from gcdbench.store.rundir import DONE, FAILED, RUNNING, UNREADABLE, RunDirectory
 
 INDEX_NAME = ".index.json"
-INDEX_SCHEMA = 2
+INDEX_SCHEMA = 3
 BULK = ("split", "traceback")
 
 
@@ -23,7 +23,8 @@ BULK = ("split", "traceback")
 class RunEntry:
     """One run as the index knows it; ``scores`` is empty unless the run is done.
 
-    What is bulky and never tabulated (BULK, confusion matrices) stays in the run's own files.
+    What is bulky and never tabulated (BULK, confusion matrices) stays in the run's own files; of the split, the counts
+    are kept.
     """
 
     path: Path
@@ -81,8 +82,11 @@ def _read_entry(path: Path) -> RunEntry:
         scores = directory.scores() if status == DONE else {}
     except GCDBenchError as error:
         return RunEntry(path=path, record={}, scores={}, status=UNREADABLE, problem=error.message)
+    counts = (record.get("split") or {}).get("counts")
     for bulky in BULK:
         record.pop(bulky, None)
+    if counts:
+        record["split"] = {"counts": counts}
     for scored in scores.get("sets", {}).values():
         scored.pop("confusion", None)
     return RunEntry(path=path, record=record, scores=scores, status=status, problem=str(record.get("error", "")))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gcdbench.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
+from gcdbench.tables.spent import SPENT
 
 Layout = Literal["long", "wide"]
 NOT_RUN = "—"
@@ -89,13 +90,14 @@ def _labels(row: RowHead) -> list[GridCell]:
 
 
 def _long(table: ResultTable) -> Grid:
-    reported = table.has_reported
-    per_score = 4 if reported else 2
+    # What a run cost has no interval and no published value to stand beside.
+    full = 4 if table.has_reported else 2
+    widths = {score: 1 if score in SPENT else full for score in table.scores}
     upper: list[tuple[str, int]] = [("", len(table.label_titles) + 1)]
     lower: list[tuple[str, int]] = [(title, 1) for title in (*table.label_titles, "n")]
     for score in table.scores:
-        upper.append((score_title(score), per_score))
-        lower += [(text, 1) for text in ("mean ± sd", "95 % interval", "reported", "Δ")[:per_score]]
+        upper.append((score_title(score), widths[score]))
+        lower += [(text, 1) for text in ("mean ± sd", "95 % interval", "reported", "Δ")[: widths[score]]]
     rows: list[GridRow] = []
     for column in table.columns:
         if column.title:
@@ -105,12 +107,14 @@ def _long(table: ResultTable) -> Grid:
             cells = [*_labels(row), GridCell(text=str(first.n) if first.n else NOT_RUN, value=float(first.n))]
             for score in table.scores:
                 entry = table.entry(row.key, column.key, score)
-                cells.append(GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold))
-                cells.append(GridCell(text=interval_text(entry), value=entry.low, faint=True))
-                if reported:
-                    value = entry.reported.value if entry.reported else None
-                    cells.append(GridCell(text=str(entry.reported or NOT_RUN), value=value, faint=True))
-                    cells.append(GridCell(text=difference_text(entry), value=entry.difference))
+                value = entry.reported.value if entry.reported else None
+                parts = (
+                    GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold),
+                    GridCell(text=interval_text(entry), value=entry.low, faint=True),
+                    GridCell(text=str(entry.reported or NOT_RUN), value=value, faint=True),
+                    GridCell(text=difference_text(entry), value=entry.difference),
+                )
+                cells += parts[: widths[score]]
             rows.append(GridRow(cells=tuple(cells)))
     return Grid(
         title=table.title,
@@ -124,15 +128,17 @@ def _long(table: ResultTable) -> Grid:
 
 def _wide(table: ResultTable) -> Grid:
     labels = len(table.label_titles)
-    upper = (("", labels), *((column.title, len(table.scores)) for column in table.columns))
+    # The paper's shape has no room for costs, unless nothing else is asked for.
+    shown = [score for score in table.scores if score not in SPENT] or table.scores
+    upper = (("", labels), *((column.title, len(shown)) for column in table.columns))
     lower = (
         *((title, 1) for title in table.label_titles),
-        *((score_title(score), 1) for _ in table.columns for score in table.scores),
+        *((score_title(score), 1) for _ in table.columns for score in shown),
     )
     rows: list[GridRow] = []
     for row in table.rows:
-        scores = [score for _ in table.columns for score in table.scores]
-        entries = [table.entry(row.key, column.key, score) for column in table.columns for score in table.scores]
+        scores = [score for _ in table.columns for score in shown]
+        entries = [table.entry(row.key, column.key, score) for column in table.columns for score in shown]
         cells = [
             GridCell(
                 text=mean_text(entry, score) + (f" ({entry.n})" if entry.n else ""),

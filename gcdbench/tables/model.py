@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gcdbench.reported import Rounded
+from gcdbench.tables.spent import SPENT
 
 SCORE_TITLES = {
     "all": "All",
@@ -26,6 +27,7 @@ SCORE_TITLES = {
     "weights_mb": "weights (MB)",
     "activations_mb": "activations (MB)",
     "seconds": "run time (s)",
+    "images_seen": "images seen",
 }
 LOWER_IS_BETTER = frozenset(
     {
@@ -38,17 +40,18 @@ LOWER_IS_BETTER = frozenset(
         "latency_ms",
         "weights_mb",
         "activations_mb",
-        "seconds",
     }
 )
 SHARES = frozenset({"all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion", "nmi"})
 """Scores that cannot leave 0 to 100, whatever Student's interval of a few runs says."""
-NO_BEST = frozenset({"parameters_m", "gflops", "k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new"})
+NO_BEST = frozenset(
+    {"parameters_m", "gflops", "k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new", *SPENT}
+)
 
 
 PERCENT_DECIMALS = 1
-DECIMALS = {"parameters_m": 3, "gflops": 3}
-"""Digits after the point where one is not enough."""
+DECIMALS = {"parameters_m": 3, "gflops": 3, "seconds": 0, "images_seen": 0}
+"""Digits after the point where one is not right."""
 
 
 def score_title(key: str) -> str:

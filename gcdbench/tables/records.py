@@ -9,6 +9,7 @@ from typing import Any
 
 from gcdbench.identity import digest
 from gcdbench.store.index import RunEntry
+from gcdbench.tables.spent import spent
 
 TRANSDUCTIVE = "transductive"
 
@@ -45,7 +46,7 @@ def cell_record(entry: RunEntry, evaluation: str = TRANSDUCTIVE) -> CellRecord:
     record = entry.record
     identity: dict[str, Any] = record.get("identity") or {}
     scored: dict[str, Any] = (entry.scores.get("sets") or {}).get(evaluation) or {}
-    times: dict[str, float] = record.get("seconds") or {}
+    costs = spent(record)
     return CellRecord(
         run_id=entry.run_id,
         path=entry.path,
@@ -60,10 +61,10 @@ def cell_record(entry: RunEntry, evaluation: str = TRANSDUCTIVE) -> CellRecord:
         k_policy=(identity.get("protocol") or {}).get("k_policy", "known"),
         seed=record.get("seed") or 0,
         settings=digest({key: value for key, value in identity.items() if key != "seed"}),
-        scores=scored.get("scores") or {},
+        scores={**(scored.get("scores") or {}), **(costs if scored else {})},
         samples=scored.get("n") or 0,
         old_share=scored.get("old_share"),
-        seconds=sum(times.values()) if times else None,
+        seconds=costs.get("seconds"),
         reconstruction=bool(record.get("reconstruction")),
         problem=entry.problem,
         identity=identity,

@@ -20,6 +20,7 @@ from gcdbench.cli.table import command
 from gcdbench.errors import ConfigError
 from gcdbench.suites.read import load_suite
 from gcdbench.tables.bootstrap import RunBootstrap
+from gcdbench.tables.grid import lay_out
 from gcdbench.tables.plain import plain_table
 from gcdbench.tables.render import FORMATS, render
 from gcdbench.tables.suite_table import choose_preset, suite_table
@@ -279,3 +280,30 @@ def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
     assert entry.interval_kind == "t"
     assert entry.low >= 0
     assert entry.high == 100
+
+
+def test_costs_have_a_column_each_and_compete_for_nothing(store, suite, manager):
+    counts = {"split": {"counts": {"labelled": 70, "unlabelled": 230, "test": 9}}}
+    store.add("simgcd", SEEDS, accuracy=0.5, extra={**counts, "seconds": {"fit": 100.0, "predict": 1.0}})
+    store.add("legogcd", SEEDS[:6], accuracy=0.9, extra={**counts, "seconds": {}})  # resumed: no time is known
+    table = suite_table(suite, store.records(), manager, scores=("all", "seconds", "images_seen"))
+    assert table.entry("simgcd", "kvasir", "seconds").mean == 101.0
+    # Two whole batches of 128 in each of the laptop preset's 20 epochs; the test part is never shown.
+    assert table.entry("simgcd", "kvasir", "images_seen").mean == 2 * 128 * 20
+    assert table.entry("legogcd", "kvasir", "seconds").n == 0
+    assert not any(table.entry("simgcd", "kvasir", score).bold for score in ("seconds", "images_seen"))
+    leaves = [text for text, _ in lay_out(table).header[-1]]
+    assert leaves == ["method", "n", "mean ± sd", "95 % interval", "reported", "Δ", "mean ± sd", "mean ± sd"]
+    assert [text for text, _ in lay_out(table, "wide").header[-1]] == ["method", "All", "All"]
+
+
+def test_a_method_without_training_was_shown_nothing(store, manager):
+    store.add("kmeans", [0], extra={"split": {"counts": {"labelled": 5, "unlabelled": 5}}})
+    (record,) = store.records()
+    assert record.scores["images_seen"] == 0
+
+
+def test_a_training_set_below_one_batch_is_one_batch(store, manager):
+    store.add("simgcd", [0], extra={"split": {"counts": {"labelled": 5, "unlabelled": 6}}})
+    (record,) = store.records()
+    assert record.scores["images_seen"] == 11 * 20
