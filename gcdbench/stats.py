@@ -175,9 +175,8 @@ def compare_with_best(
     if not losing:
         reason = f"{best} is better than each of {len(others)} others (paired sign-flip test, Holm, p <= {alpha:g})"
     elif fewest < needed:
-        reason = (
-            f"too few shared runs for any claim: {fewest}, at least {needed} are needed for {len(others)} comparisons"
-        )
+        against = "1 comparison" if len(others) == 1 else f"{len(others)} comparisons"
+        reason = f"too few shared runs for any claim: {fewest}, at least {needed} are needed for {against}"
     else:
         reason = f"{best} has the best mean but is not distinguishable from {', '.join(losing)}"
     return Comparison(best=best, p=adjusted, pairs=pairs, decided=not losing, reason=reason)

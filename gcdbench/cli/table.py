@@ -12,8 +12,11 @@ from gcdbench.cli.options import json_option, runs_option
 
 if TYPE_CHECKING:
     from gcdbench.suites.model import Suite
+    from gcdbench.tables.grid import Layout
     from gcdbench.tables.model import ResultTable
     from gcdbench.tables.records import CellRecord
+
+LAYOUTS = ("auto", "long", "wide", "tall")
 
 
 @click.command("table")
@@ -24,7 +27,13 @@ if TYPE_CHECKING:
 @click.option("--scores", help="Scores to show, separated by commas, for example all,old,new,nmi.")
 @click.option("--test", "inductive", is_flag=True, help="Scores on the untouched test part instead of D_u.")
 @click.option("--format", "format_name", help="text, markdown, latex, csv, json or html (default: by --output).")
-@click.option("--layout", type=click.Choice(["long", "wide"]), default="long", show_default=True)
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default="auto",
+    show_default=True,
+    help="long: a line a method; wide: as in a paper; tall: a line a score; auto: long, or tall from four scores on.",
+)
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
 @click.option("--explain", nargs=2, metavar="METHOD DATASET", help="Name the runs behind a cell.")
 @click.option("--check", type=click.Path(path_type=Path), help="Fail when FILE is not what the runs give now.")
@@ -38,7 +47,7 @@ def command(
     scores: str | None,
     inductive: bool,
     format_name: str | None,
-    layout: str,
+    layout: Layout,
     output: Path | None,
     explain: tuple[str, str] | None,
     check: Path | None,
@@ -92,7 +101,7 @@ def command(
             return
     suffix = (check or output or Path("x.txt")).suffix
     name = format_name or ("json" if as_json else SUFFIXES.get(suffix, "text"))
-    text = render(table, name, "wide" if layout == "wide" else "long")
+    text = render(table, name, layout)
     if check is not None:
         _check(text, check)
     elif output is not None:
@@ -101,10 +110,12 @@ def command(
         write_text(output, text)
         click.echo(f"Wrote {output}")
     elif name == "text" and sys.stdout.isatty():
-        from gcdbench.tables.grid import lay_out
-        from gcdbench.tables.terminal import show
+        import shutil
 
-        show(lay_out(table, "wide" if layout == "wide" else "long"))
+        from gcdbench.tables.render import render_text
+        from gcdbench.tables.terminal import fit
+
+        click.echo(render_text(fit(table, layout, shutil.get_terminal_size().columns), colours=True), nl=False)
     else:
         click.echo(text, nl=False)
 

@@ -97,6 +97,7 @@ def build_table(
                 )
     verdicts = _mark_best(entries, rows, columns, scores, runs, seeds)
     together = _over_columns(rows, columns, runs, seeds)
+    begun = {column for (_, column, _), entry in entries.items() if entry.n}
     return ResultTable(
         name=name,
         title=title,
@@ -106,7 +107,7 @@ def build_table(
         columns=tuple(columns),
         scores=tuple(scores),
         entries=entries,
-        notes=(*notes, *_standing_notes(entries), *verdicts, *_overall(together, rows, len(columns))),
+        notes=(*notes, *_standing_notes(entries), *verdicts, *_overall(together, rows, len(begun))),
         ranks=mean_rank(together),
     )
 
@@ -178,8 +179,8 @@ def _over_columns(
 
 
 def _overall(table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHead], columns: int) -> list[str]:
-    """The verdict over all datasets together, and the mean ranks, as sentences."""
-    titles = {row.key: " ".join(filter(None, row.labels)) for row in rows}
+    """The verdict over all datasets together (where there are several), and the mean ranks, as sentences."""
+    titles = _short_titles(rows)
     named = {titles[key]: scores for key, scores in table.items()}
     sentences = []
     result = compare_with_best(named) if columns > 1 else None
@@ -187,8 +188,16 @@ def _overall(table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHe
         sentences.append(f"Over all (dataset, seed) pairs, by {score_title(HEADLINE)}: {result.reason}.")
     ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
     if ranks:
-        sentences.append("Mean rank: " + ", ".join(f"{name} {rank:.2f}" for name, rank in ranks) + ".")
+        shared = len(set.intersection(*(set(scores) for scores in named.values())))
+        over = f"{shared} (dataset, seed) pair{'s' if shared > 1 else ''} that all these rows share"
+        sentences.append(f"Mean rank over the {over}: " + ", ".join(f"{n} {rank:.2f}" for n, rank in ranks) + ".")
     return sentences
+
+
+def _short_titles(rows: Sequence[RowHead]) -> dict[str, str]:
+    """Rows by those of their labels that differ between rows: what all share tells nobody which row is meant."""
+    varying = [i for i, values in enumerate(zip(*(row.labels for row in rows), strict=True)) if len(set(values)) > 1]
+    return {row.key: " ".join(row.labels[i] for i in varying if row.labels[i]) for row in rows}
 
 
 def _standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:

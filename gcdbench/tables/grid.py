@@ -2,6 +2,7 @@
 
 ``long``: one section a column (dataset), one line a row, with interval, reported value and difference beside each
 score. ``wide``: the shape of a printed paper, columns × scores, with the reported numbers on a second line.
+``tall``: one line a score and row, which stays narrow however many scores there are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Literal
 from gcdbench.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
 from gcdbench.tables.spent import SPENT
 
-Layout = Literal["long", "wide"]
+Layout = Literal["auto", "long", "wide", "tall"]
+MOST_SIDE_BY_SIDE = 3
+"""Scores that ``long`` can hold side by side and still be read on paper; ``auto`` lays out more of them ``tall``."""
 NOT_RUN = "—"
 
 
@@ -52,9 +55,11 @@ class Grid:
         return sum(span for _, span in self.header[-1])
 
 
-def lay_out(table: ResultTable, layout: Layout = "long") -> Grid:
+def lay_out(table: ResultTable, layout: Layout = "auto") -> Grid:
     """The grid of a table."""
-    return _long(table) if layout == "long" else _wide(table)
+    if layout == "auto":
+        layout = "tall" if sum(score not in SPENT for score in table.scores) > MOST_SIDE_BY_SIDE else "long"
+    return {"long": _long, "wide": _wide, "tall": _tall}[layout](table)
 
 
 def mean_text(entry: Entry, score: str = "") -> str:
@@ -66,27 +71,47 @@ def mean_text(entry: Entry, score: str = "") -> str:
     return f"{entry.mean:.{digits}f}{spread}{'†' if entry.missing else ''}"
 
 
-def interval_text(entry: Entry) -> str:
+def interval_text(entry: Entry, score: str = "") -> str:
     """``[71.9, 73.7]``, marked when it is over images and not over seeds."""
     if entry.low is None or entry.high is None:
         return NOT_RUN
-    return f"[{entry.low:.1f}, {entry.high:.1f}]{'‡' if entry.interval_kind == 'bootstrap' else ''}"
+    digits = DECIMALS.get(score, PERCENT_DECIMALS)
+    mark = "‡" if entry.interval_kind == "bootstrap" else ""
+    return f"[{entry.low:.{digits}f}, {entry.high:.{digits}f}]{mark}"
 
 
-def difference_text(entry: Entry) -> str:
+def difference_text(entry: Entry, score: str = "") -> str:
     """Measured minus reported, always with a sign."""
-    return NOT_RUN if entry.difference is None else f"{entry.difference:+.1f}"
+    return NOT_RUN if entry.difference is None else f"{entry.difference:+.{DECIMALS.get(score, PERCENT_DECIMALS)}f}"
 
 
-def reported_text(entry: Entry) -> str:
+def reported_text(entry: Entry, score: str = "") -> str:
     """The published value, and the difference to it in brackets where there is a measured one."""
     if entry.reported is None:
         return NOT_RUN
-    return f"{entry.reported} ({difference_text(entry)})" if entry.n else str(entry.reported)
+    return f"{entry.reported} ({difference_text(entry, score)})" if entry.n else str(entry.reported)
 
 
 def _labels(row: RowHead) -> list[GridCell]:
     return [GridCell(text=label, is_label=True) for label in row.labels]
+
+
+def _count(entry: Entry) -> GridCell:
+    return GridCell(text=str(entry.n) if entry.n else NOT_RUN, value=float(entry.n))
+
+
+FACTS = ("mean ± sd", "95 % interval", "reported", "Δ")
+
+
+def _facts(entry: Entry, score: str) -> tuple[GridCell, ...]:
+    """The cells below FACTS."""
+    value = entry.reported.value if entry.reported else None
+    return (
+        GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold),
+        GridCell(text=interval_text(entry, score), value=entry.low, faint=True),
+        GridCell(text=str(entry.reported or NOT_RUN), value=value, faint=True),
+        GridCell(text=difference_text(entry, score), value=entry.difference),
+    )
 
 
 def _long(table: ResultTable) -> Grid:
@@ -97,29 +122,40 @@ def _long(table: ResultTable) -> Grid:
     lower: list[tuple[str, int]] = [(title, 1) for title in (*table.label_titles, "n")]
     for score in table.scores:
         upper.append((score_title(score), widths[score]))
-        lower += [(text, 1) for text in ("mean ± sd", "95 % interval", "reported", "Δ")[: widths[score]]]
+        lower += [(text, 1) for text in FACTS[: widths[score]]]
     rows: list[GridRow] = []
     for column in table.columns:
         if column.title:
             rows.append(GridRow(section=column.title))
         for row in table.rows:
-            first = table.entry(row.key, column.key, table.scores[0])
-            cells = [*_labels(row), GridCell(text=str(first.n) if first.n else NOT_RUN, value=float(first.n))]
+            cells = [*_labels(row), _count(table.entry(row.key, column.key, table.scores[0]))]
             for score in table.scores:
-                entry = table.entry(row.key, column.key, score)
-                value = entry.reported.value if entry.reported else None
-                parts = (
-                    GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold),
-                    GridCell(text=interval_text(entry), value=entry.low, faint=True),
-                    GridCell(text=str(entry.reported or NOT_RUN), value=value, faint=True),
-                    GridCell(text=difference_text(entry), value=entry.difference),
-                )
-                cells += parts[: widths[score]]
+                cells += _facts(table.entry(row.key, column.key, score), score)[: widths[score]]
             rows.append(GridRow(cells=tuple(cells)))
     return Grid(
         title=table.title,
         caption=table.caption,
         header=(tuple(upper), tuple(lower)),
+        rows=tuple(rows),
+        label_columns=len(table.label_titles),
+        notes=table.notes,
+    )
+
+
+def _tall(table: ResultTable) -> Grid:
+    full = 4 if table.has_reported else 2
+    header = tuple((title, 1) for title in (*table.label_titles, "n", *FACTS[:full]))
+    rows: list[GridRow] = []
+    for column in table.columns:
+        for score in table.scores:
+            rows.append(GridRow(section=": ".join(filter(None, (column.title, score_title(score))))))
+            for row in table.rows:
+                entry = table.entry(row.key, column.key, score)
+                rows.append(GridRow(cells=(*_labels(row), _count(entry), *_facts(entry, score)[:full])))
+    return Grid(
+        title=table.title,
+        caption=table.caption,
+        header=((("", len(header)),), header),
         rows=tuple(rows),
         label_columns=len(table.label_titles),
         notes=table.notes,
@@ -149,7 +185,10 @@ def _wide(table: ResultTable) -> Grid:
         ]
         rows.append(GridRow(cells=(*_labels(row), *cells)))
         if any(entry.reported for entry in entries):
-            printed = [GridCell(text=reported_text(entry), faint=True) for entry in entries]
+            printed = [
+                GridCell(text=reported_text(entry, score), faint=True)
+                for entry, score in zip(entries, scores, strict=True)
+            ]
             blank = [GridCell(text="", is_label=True) for _ in range(labels - 1)]
             rows.append(GridRow(cells=(*blank, GridCell(text="reported (Δ)", is_label=True, faint=True), *printed)))
     return Grid(
@@ -158,5 +197,5 @@ def _wide(table: ResultTable) -> Grid:
         header=(upper, lower),
         rows=tuple(rows),
         label_columns=labels,
-        notes=table.notes,
+        notes=tuple(note for note in table.notes if not note.startswith("‡")),  # no interval, no mark
     )

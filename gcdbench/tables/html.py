@@ -14,7 +14,11 @@ def render_html(grid: Grid, *, titled: bool = True) -> str:
     """
     title = f"<strong>{escape(grid.title)}.</strong> " if titled else ""
     groups = "".join(f'<th colspan="{span}" scope="colgroup">{escape(text)}</th>' for text, span in grid.header[0])
-    leaves = "".join(f'<th scope="col">{escape(text)}</th>' for text, _ in grid.header[-1])
+    label = ' class="label"'
+    leaves = "".join(
+        f'<th scope="col"{label if i < grid.label_columns else ""}>{escape(text)}</th>'
+        for i, (text, _) in enumerate(grid.header[-1])
+    )
     lines = [
         '<figure class="result">',
         f"<figcaption>{title}{escape(grid.caption)}</figcaption>",

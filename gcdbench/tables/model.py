@@ -50,7 +50,16 @@ NO_BEST = frozenset(
 
 
 PERCENT_DECIMALS = 1
-DECIMALS = {"parameters_m": 3, "gflops": 3, "seconds": 0, "images_seen": 0}
+DECIMALS = {
+    "true_old_confusion": 2,
+    "false_new": 2,
+    "false_old": 2,
+    "true_new_confusion": 2,
+    "parameters_m": 3,
+    "gflops": 3,
+    "seconds": 0,
+    "images_seen": 0,
+}
 """Digits after the point where one is not right."""
 
 

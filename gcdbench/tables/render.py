@@ -18,7 +18,7 @@ SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", "
 FORMATS = ("text", "markdown", "latex", "csv", "json", "html")
 
 
-def render(table: ResultTable, format_name: str, layout: Layout = "long") -> str:
+def render(table: ResultTable, format_name: str, layout: Layout = "auto") -> str:
     """The table in one of FORMATS."""
     if format_name == "csv":
         return render_csv(table)
@@ -43,11 +43,11 @@ def _merged_header(grid: Grid) -> list[str]:
     return [f"{group} {leaf}".strip() if group else leaf for group, leaf in zip(groups, leaves, strict=True)]
 
 
-def render_text(grid: Grid) -> str:
-    """Plain columns for a terminal or a log; no colour, no line drawing beyond dashes."""
+def render_text(grid: Grid, *, colours: bool = False) -> str:
+    """Plain columns for a log; with ``colours`` for a terminal, where bold is bold and intervals are dim."""
     groups = [(text, span) for text, span in grid.header[0]]
     leaves = [text for text, _ in grid.header[-1]]
-    body = [[f"*{c.text}*" if c.bold else c.text for c in row.cells] for row in grid.rows]
+    body = [[f"*{c.text}*" if c.bold and not colours else c.text for c in row.cells] for row in grid.rows]
     widths = [max([len(leaf), *(len(cells[i]) for cells in body if cells)]) for i, leaf in enumerate(leaves)]
     start = 0
     for text, span in groups:  # a group's title must fit over its columns
@@ -58,22 +58,32 @@ def render_text(grid: Grid) -> str:
     for text, span in groups:
         top.append(text.center(sum(widths[start : start + span]) + 2 * (span - 1)))
         start += span
-    lines.append("  ".join(top).rstrip())
+    lines += ["  ".join(top).rstrip()] if any(text for text, _ in groups) else []
 
-    def line(cells: list[str]) -> str:
-        aligned = (
+    def aligned(cells: list[str]) -> list[str]:
+        return [
             t.ljust(w) if i < grid.label_columns else t.rjust(w)
             for i, (t, w) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "  ".join(aligned).rstrip()
+        ]
 
-    lines.append(line(leaves))
+    lines.append("  ".join(aligned(leaves)).rstrip())
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
     lines.append(rule)
     for row, cells in zip(grid.rows, body, strict=True):
-        lines += ["", row.section] if row.section else [line(cells)]
-    lines += [rule, grid.caption, *grid.notes]
+        if row.section:
+            lines += ["", row.section]
+        elif colours:
+            styled = [_ansi(t, bold=c.bold, faint=c.faint) for t, c in zip(aligned(cells), row.cells, strict=True)]
+            lines.append("  ".join(styled))
+        else:
+            lines.append("  ".join(aligned(cells)).rstrip())
+    below = [grid.caption, *grid.notes]
+    lines += [rule, *([_ansi(line, faint=True) for line in below] if colours else below)]
     return "\n".join(lines) + "\n"
+
+
+def _ansi(text: str, *, bold: bool = False, faint: bool = False) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if bold else f"\x1b[2m{text}\x1b[0m" if faint else text
 
 
 def render_markdown(grid: Grid) -> str:
@@ -106,7 +116,13 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(char, char) for char in text)
+    """Escaped, with subscripts such as D_u and signs of numbers set as mathematics."""
+    parts = re.split(r"\b([A-Za-z]_[a-z])\b|(?<![\w.])(-)(?=\d)", text)
+    return "".join(
+        f"${part[0]}_{part[2]}$" if i % 3 == 1 else "$-$" if i % 3 == 2 else "".join(_TEX.get(c, c) for c in part)
+        for i, part in enumerate(parts)
+        if part
+    )
 
 
 def _tex_cell(cell: GridCell) -> str:
@@ -124,7 +140,8 @@ def render_latex(grid: Grid) -> str:
         r"\begin{table*}[t]",
         r"\centering",
         rf"\caption{{{_tex(grid.title)}. {_tex(grid.caption)}}}",
-        r"\resizebox{\textwidth}{!}{%",
+        # Shrinks what is too wide and leaves the rest as large as its text.
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{@{{}}{alignment}@{{}}}}",
         r"\toprule",
     ]
@@ -134,7 +151,8 @@ def render_latex(grid: Grid) -> str:
         if text:
             rules.append(rf"\cmidrule(lr){{{start}-{start + span - 1}}}")
         start += span
-    lines += [" & ".join(groups) + r" \\", " ".join(rules)]
+    if rules:
+        lines += [" & ".join(groups) + r" \\", " ".join(rules)]
     lines += [" & ".join(_tex(text) for text, _ in grid.header[-1]) + r" \\", r"\midrule"]
     for i, row in enumerate(grid.rows):
         if row.section:

@@ -18,12 +18,13 @@ from markdown_it import MarkdownIt
 
 from gcdbench.cli.table import command
 from gcdbench.errors import ConfigError
-from gcdbench.suites.read import load_suite
+from gcdbench.suites.read import load_suite, suite_names
 from gcdbench.tables.bootstrap import RunBootstrap
 from gcdbench.tables.grid import lay_out
 from gcdbench.tables.plain import plain_table
 from gcdbench.tables.render import FORMATS, render
 from gcdbench.tables.suite_table import choose_preset, suite_table
+from gcdbench.tables.terminal import fit
 
 SEEDS = range(7)
 
@@ -154,10 +155,10 @@ def test_json_and_csv_hold_every_cell(table):
             assert row["runs"].split() == list(expected.runs)
 
 
-@pytest.mark.parametrize("layout", ["long", "wide"])
+@pytest.mark.parametrize("layout", ["long", "wide", "tall"])
 def test_markdown_renders_as_tables(table, layout):
     html = MarkdownIt("commonmark").enable("table").render(render(table, "markdown", layout))
-    assert html.count("<table>") == (2 if layout == "long" else 1)
+    assert html.count("<table>") == {"long": 2, "wide": 1, "tall": 2 * 3}[layout]  # datasets, all, datasets x scores
     width = {row.count("<td") for row in html.split("<tr>") if "<td" in row}
     assert len(width) == 1
     assert "<strong>" in html
@@ -181,7 +182,7 @@ class _Cells(HTMLParser):
             self.errors.append(tag)
 
 
-@pytest.mark.parametrize("layout", ["long", "wide"])
+@pytest.mark.parametrize("layout", ["long", "wide", "tall"])
 def test_html_is_well_formed_and_rows_are_equally_wide(table, layout):
     parser = _Cells()
     parser.feed(render(table, "html", layout))
@@ -190,7 +191,7 @@ def test_html_is_well_formed_and_rows_are_equally_wide(table, layout):
     assert len(set(parser.widths)) == 1
 
 
-@pytest.mark.parametrize("layout", ["long", "wide"])
+@pytest.mark.parametrize("layout", ["long", "wide", "tall"])
 def test_text_columns_line_up(table, layout):
     lines = render(table, "text", layout).splitlines()
     rule = next(i for i, line in enumerate(lines) if set(line) == {"-"})
@@ -207,22 +208,56 @@ def test_marks_and_names_are_escaped(store, suite, manager):
     assert r"\| $x$" in render(table, "markdown")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex (Debian: texlive-latex-recommended)")
-@pytest.mark.parametrize("layout", ["long", "wide"])
-def test_latex_compiles(table, layout, tmp_path):
-    body = render(table, "latex", layout)
+def test_latex_sets_signs_and_subscripts_as_mathematics(store, suite, manager):
+    store.add("simgcd", SEEDS, accuracy=0.2)
+    store.add("legogcd", SEEDS, accuracy=0.9)
+    text = render(suite_table(suite, store.records(), manager), "latex")
+    assert "Percent of $D_u$" in text
+    assert re.search(r"& \$-\$\d+\.\d & ", text)  # a difference to the published value
+    assert not re.search(r"[ &]-\d", text)
+    assert "paper-stated" in text
+
+
+def compile_latex(folder, *tables):
+    """Compile the tables in one article; returns TeX's log."""
     preamble = r"\documentclass{article}\usepackage{booktabs,graphicx,xcolor}\begin{document}"
-    (tmp_path / "t.tex").write_text(preamble + "\n" + body + r"\end{document}", encoding="utf-8")
+    text = "\n\\clearpage\n".join([preamble, *tables, r"\end{document}"])
+    (folder / "t.tex").write_text(text, encoding="utf-8")
     run = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert run.returncode == 0, run.stdout[-2000:]
-    assert (tmp_path / "t.pdf").stat().st_size > 1000
+    assert (folder / "t.pdf").stat().st_size > 1000
+    return (folder / "t.log").read_text(encoding="utf-8", errors="replace")
+
+
+needs_latex = pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="needs pdflatex (Debian: texlive-latex-recommended)"
+)
+
+
+@pytest.mark.slow
+@needs_latex
+@pytest.mark.parametrize("layout", ["long", "wide", "tall"])
+def test_latex_compiles(table, layout, tmp_path):
+    assert "Overfull" not in compile_latex(tmp_path, render(table, "latex", layout))
+
+
+@pytest.mark.slow
+@needs_latex
+def test_latex_of_every_suite_compiles_and_fits_the_page(store, manager, tmp_path):
+    store.add("simgcd", [0, 1])
+    store.add("legogcd", [0])
+    records = store.records()
+    tables = [suite_table(load_suite(name), records, manager) for name in suite_names()]
+    texts = [render(table, "latex", layout) for table in (*tables, plain_table(records)) for layout in ("auto", "wide")]
+    log = compile_latex(tmp_path, *texts)
+    assert "Overfull" not in log
+    assert "Float too large" not in log
 
 
 def test_unknown_format_is_refused(table):
@@ -271,6 +306,25 @@ def test_an_empty_store_says_how_to_begin(tmp_path):
     result = invoke("--runs", tmp_path / "nothing")
     assert result.exit_code == 0
     assert "gcdbench run" in result.output
+
+
+def test_four_scores_and_narrow_windows_get_a_line_for_each_score(store, suite, manager):
+    store.add("simgcd", [0, 1])
+    three = suite_table(suite, store.records(), manager)
+    four = suite_table(suite, store.records(), manager, scores=("all", "old", "new", "false_old"))
+    assert lay_out(three) == lay_out(three, "long")
+    assert lay_out(four) == lay_out(four, "tall")
+    assert "Kvasir: false-old" in [row.section for row in lay_out(four).rows]
+    assert fit(three, "auto", 300) == lay_out(three, "long")
+    assert fit(three, "auto", 80) == lay_out(three, "tall")
+    assert fit(three, "long", 80) == lay_out(three, "long")
+
+
+def test_the_ranks_of_all_runs_name_what_differs_and_how_much_is_shared(store):
+    store.add("simgcd", [0, 1, 2], accuracy=0.5)
+    store.add("legogcd", [1, 2], accuracy=0.9)
+    (ranks,) = [note for note in plain_table(store.records()).notes if note.startswith("Mean rank")]
+    assert ranks.endswith("over the 2 (dataset, seed) pairs that all these rows share: legogcd 1.00, simgcd 2.00.")
 
 
 def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
