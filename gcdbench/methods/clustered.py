@@ -9,7 +9,6 @@ import torch
 
 from gcdbench.data.types import GCDData
 from gcdbench.methods.clustering import Floats, constrained_kmeans, normalise_rows
-from gcdbench.methods.estimate_k import estimate_k
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
@@ -33,10 +32,7 @@ class ClusteredConfig:
 
 
 class ClusteredMethod(ParametricMethod):
-    """Trains by contrast, then finds K centres by GCD's semi-supervised k-means on features of length 1.
-
-    Training needs no K: where the protocol keeps it secret, it is estimated on the trained features.
-    """
+    """Trains by contrast, then finds K centres by GCD's semi-supervised k-means on features of length 1."""
 
     predictor = "centre/1"
 
@@ -56,10 +52,6 @@ class ClusteredMethod(ParametricMethod):
         """GCD's two terms."""
         return self.contrast(batch)
 
-    def count_clusters(self, data: GCDData) -> int:
-        """K, or K_old for the time being: no loss depends on it."""
-        return self.task.k or self.task.k_old
-
     def fit(self, data: GCDData) -> None:
         """Train, then cluster."""
         super().fit(data)
@@ -67,16 +59,15 @@ class ClusteredMethod(ParametricMethod):
 
     def place_centres(self, data: GCDData) -> None:
         """Cluster the training images by their trained features; the centres become the model's head."""
-        c, k_old = self.config, self.task.k_old
+        c = self.config
         labelled, unlabelled = normalise_rows(self.embed(data.labelled)), normalise_rows(self.embed(data.unlabelled))
-        k = self.task.k or estimate_k(labelled, data.labels, unlabelled, k_old, self.ctx.rng("estimate-k"))
         found = constrained_kmeans(
             unlabelled,
-            k,
+            self.k,
             self.ctx.rng("ss-kmeans"),
             labelled=labelled,
             labels=data.labels,
-            k_old=k_old,
+            k_old=self.task.k_old,
             n_init=c.n_init,
             max_iter=c.max_iter,
             tol=c.tol,
@@ -85,5 +76,4 @@ class ClusteredMethod(ParametricMethod):
 
     def set_centres(self, centres: Floats) -> None:
         """Replace the head by these centres (K, C)."""
-        self.k = len(centres)
         self.prototypes.weight = torch.nn.Parameter(torch.from_numpy(centres.copy()).to(self.device))

@@ -16,7 +16,7 @@ from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
 from gcdbench.errors import TrainingError
 from gcdbench.methods.base import Prediction
 from gcdbench.methods.clustering import Floats, nearest_centre
-from gcdbench.methods.estimate_k import estimate_k, matched_share
+from gcdbench.methods.estimate_k import matched_share
 from gcdbench.methods.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
@@ -54,10 +54,6 @@ class CMS(ParametricMethod):
         self.centres: Floats = np.empty((0, 0), dtype=np.float32)
         self.found: dict[int, int] = {}
 
-    def count_clusters(self, data: GCDData) -> int:
-        """K, or K_old for the time being: no loss depends on it."""
-        return self.task.k or self.task.k_old
-
     def on_epoch_start(self, epoch: int) -> None:
         """Embed two augmented views of every training image, in evaluation mode."""
         ids, seed = self.train_images.ids, derive_seed(self.ctx.seed, "memory")
@@ -85,12 +81,10 @@ class CMS(ParametricMethod):
         super().fit(data)
         c, labels = self.config, data.labels
         points = torch.from_numpy(np.concatenate([self.points(data.labelled), self.points(data.unlabelled)]))
-        given, k_old, rng = len(labels), self.task.k_old, self.ctx.rng("estimate-k")
-        self.k = self.task.k or estimate_k(points[:given].numpy(), labels, points[given:].numpy(), k_old, rng)
         best = iterate(
             points,
             group=lambda moved: cut(ward_merges(moved.numpy()), self.k),
-            score=lambda cluster: matched_share(labels, cluster[:given], k_old),
+            score=lambda cluster: matched_share(labels, cluster[: len(labels)], self.task.k_old),
             k=c.neighbours,
             alpha=c.alpha,
             patience=c.patience,

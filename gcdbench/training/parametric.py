@@ -106,7 +106,10 @@ class ParametricMethod:
         """The inverse of :meth:`training_state`."""
 
     def count_clusters(self, data: GCDData) -> int:
-        """K: the task's, or an estimate from the pretrained features when the protocol keeps it secret."""
+        """K: the task's, or an estimate from the pretrained features when the protocol keeps it secret.
+
+        Not from trained ones: training pulls labelled images together, beside which the others look like many classes.
+        """
         if self.task.k is not None:
             return self.task.k
         from gcdbench.methods.estimate_k import estimate_k

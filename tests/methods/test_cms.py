@@ -58,7 +58,7 @@ def test_training_images_keep_their_cluster_and_others_join_the_nearest_mean() -
     assert np.array_equal(made.cluster, nearest_centre(method.points(unseen.unlabelled), method.centres))
 
 
-def test_an_unknown_k_is_estimated_on_the_embedding() -> None:
+def test_an_estimated_k_is_the_number_of_clusters() -> None:
     method, data = fitted(k_known=False)
     made = method.predict(data.unlabelled)  # type: ignore[attr-defined]
     assert made.k_hat == len(method.centres) >= 2

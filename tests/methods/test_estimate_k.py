@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from gcdbench.data.bank import frozen_features
 from gcdbench.data.types import IntArray
+from gcdbench.methods.builtin import METHODS
 from gcdbench.methods.clustering import Floats
 from gcdbench.methods.estimate_k import (
     ESTIMATORS,
@@ -18,6 +20,8 @@ from gcdbench.methods.estimate_k import (
     matched_share,
     prepare_sample,
 )
+from gcdbench.plugins.specs import MethodSpec, load_attribute
+from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 
 
 def task(
@@ -100,3 +104,16 @@ def test_the_matched_share_is_the_best_of_all_maps() -> None:
             for which in itertools.permutations(range(4), 3)
         )
         assert matched_share(labels, cluster, 3) == pytest.approx(best / 15)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in METHODS if spec.trained], ids=lambda spec: spec.name)
+def test_every_method_estimates_on_features_that_no_label_has_shaped(spec: MethodSpec) -> None:
+    """Training pulls labelled images of a class together, and then the others seem to need many more clusters."""
+    data, task, _ = tiny_task(images=80, k_known=False)
+    ctx = tiny_context(epochs=6)
+    features = frozen_features(ctx, data.labelled), frozen_features(ctx, data.unlabelled)
+    expected = estimate_k(features[0], data.labels, features[1], task.k_old, ctx.rng("estimate-k"))
+    assert spec.config is not None
+    method = shrink(spec.load())(load_attribute(spec.config)(), task, ctx)
+    method.fit(data)
+    assert method.predict(data.unlabelled).k_hat == expected

@@ -55,7 +55,7 @@ def test_the_head_finds_the_nearest_centre_whatever_their_lengths() -> None:
     assert np.array_equal(head(points).argmax(dim=1).numpy(), expected)
 
 
-def test_an_unknown_k_is_estimated_after_training() -> None:
+def test_an_estimated_k_is_the_number_of_centres() -> None:
     data, task, _ = tiny_task(k_known=False)
     method = shrink(GCD)(GCDConfig(n_init=2), task, tiny_context())
     method.fit(data)
