@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gcdbench.figures.style import new_figure
@@ -22,16 +22,17 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorPanel:
-    """One map: the four terms in percent of D_u, and a title."""
+    """One map: the four terms in percent of D_u with their sd over runs where it is known, and a title."""
 
     title: str
     terms: Mapping[str, float]
+    spread: Mapping[str, float] = field(default_factory=dict)
 
 
 def draw_errors(panels: Sequence[ErrorPanel], columns: int) -> Figure:
     """Maps in ``columns`` columns, one colour scale for all: rows are the truth, columns the prediction."""
     rows = -(-len(panels) // columns)
-    figure, axes = new_figure(columns, rows, width=2.7, height=2.6)
+    figure, axes = new_figure(columns, rows, width=2.9, height=2.6)
     top = max((value for panel in panels for value in panel.terms.values()), default=1.0) or 1.0
     for axis, panel in zip(axes, panels, strict=False):
         values = [[panel.terms.get(name, 0.0) for name in line] for line in CELLS]
@@ -40,8 +41,11 @@ def draw_errors(panels: Sequence[ErrorPanel], columns: int) -> Figure:
             for x, name in enumerate(line):
                 colour = "white" if values[y][x] > 0.6 * top else "black"
                 text = f"{values[y][x]:.2f} %" if name in panel.terms else "—"
-                axis.text(x, y - 0.08, text, ha="center", va="center", color=colour, fontsize=11, fontweight="bold")
-                axis.text(x, y + 0.24, NAMES[name], ha="center", va="center", color=colour, fontsize=7)
+                axis.text(x, y - 0.16, text, ha="center", va="center", color=colour, fontsize=11, fontweight="bold")
+                if name in panel.spread:
+                    sd = f"± {panel.spread[name]:.2f}"
+                    axis.text(x, y + 0.06, sd, ha="center", va="center", color=colour, fontsize=8)
+                axis.text(x, y + 0.29, NAMES[name], ha="center", va="center", color=colour, fontsize=7)
         axis.set_xticks([0, 1], ["old", "new"])
         axis.set_yticks([0, 1], ["old", "new"])
         axis.set_xlabel("taken for")

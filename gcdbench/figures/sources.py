@@ -32,11 +32,15 @@ def error_figure(table: ResultTable) -> Figure:
             means = {name: entries[name].mean for name in TERMS}
             where = f"{row.labels[0]}, {column.title}"
             if all(value is not None for value in means.values()):
-                title = f"{where}\nmeasured: All {entries['all'].mean:.1f}, n = {entries['all'].n}"
-                measured.append(ErrorPanel(title=title, terms={k: v for k, v in means.items() if v is not None}))
-            terms = {name: e.reported.value for name in TERMS if (e := entries[name]).reported is not None}
-            if len(terms) == len(TERMS):
-                published.append(ErrorPanel(title=f"{where}\npublished: All {entries['all'].reported}", terms=terms))
+                every = entries["all"]
+                planned = f" of {every.n + len(every.missing)}" if every.missing else ""
+                title = f"{where}\nmeasured: All {every.mean:.1f}, n = {every.n}{planned}"
+                spread = {name: sd for name in TERMS if (sd := entries[name].sd) is not None}
+                terms = {name: value for name, value in means.items() if value is not None}
+                measured.append(ErrorPanel(title=title, terms=terms, spread=spread))
+            printed = {name: e.reported.value for name in TERMS if (e := entries[name]).reported is not None}
+            if len(printed) == len(TERMS):
+                published.append(ErrorPanel(title=f"{where}\npublished: All {entries['all'].reported}", terms=printed))
     if not measured:
         raise ConfigError(f"No run of suite '{table.name}' has an error decomposition yet.")
     columns = max(len(measured), len(published))

@@ -51,12 +51,12 @@ def new_figure(columns: int = 1, rows: int = 1, *, width: float = 3.2, height: f
     return figure, [axis for line in axes for axis in line]
 
 
-def _write(figure: Figure, target: Any, kind: str) -> None:
+def _write(figure: Figure, target: Any, kind: str, *, transparent: bool = False) -> None:
     import matplotlib
 
     metadata = {"svg": {"Date": None, "Creator": "gcdbench"}, "pdf": {"CreationDate": None}}.get(kind, {})
     with matplotlib.rc_context(SETTINGS):
-        figure.savefig(target, format=kind, dpi=200, metadata=metadata)
+        figure.savefig(target, format=kind, dpi=200, metadata=metadata, transparent=transparent)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -71,8 +71,8 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def to_svg(figure: Figure) -> str:
-    """SVG for embedding in a page: text in the page's colour, no XML prologue."""
+    """SVG for embedding in a page: text in the page's colour, its background behind it, no XML prologue."""
     buffer = io.StringIO()
-    _write(figure, buffer, "svg")
+    _write(figure, buffer, "svg", transparent=True)
     text = buffer.getvalue()
     return text[text.index("<svg") :].replace(INK, "currentColor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -41,7 +42,7 @@ def build_report(
     most_cards: int = MOST_CARDS,
     fewest_rows: int = 1,
 ) -> str:
-    """One HTML document; suites with fewer than ``fewest_rows`` rows that have a run are left out."""
+    """One HTML document; suites with fewer than ``fewest_rows`` rows that have runs of their own are left out."""
     records = cell_records(load_runs(runs))
     plots = Plots()
     sections = [_overview(records)]
@@ -64,12 +65,14 @@ def build_report(
 def _overview(records: Sequence[CellRecord]) -> Section:
     done = [record for record in records if record.status == DONE]
     tiles = {
-        "finished runs": len(done),
-        "methods": len({record.method for record in done}),
-        "datasets": len({record.dataset for record in done}),
-        "not finished": len(records) - len(done),
+        "finished run": len(done),
+        "method": len({record.method for record in done}),
+        "dataset": len({record.dataset for record in done}),
+        "unfinished run": len(records) - len(done),
     }
-    body = "".join(f"<li><strong>{value}</strong>{escape(name)}</li>" for name, value in tiles.items())
+    body = "".join(
+        f"<li><strong>{value}</strong>{escape(name)}{'' if value == 1 else 's'}</li>" for name, value in tiles.items()
+    )
     text = (
         "Accuracies are percent of D_u (the unlabelled training images) under one Hungarian map (v2): All, Old, New. "
         "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's head to sort."
@@ -90,15 +93,32 @@ def _suite(
     name = preset if preset is not None and preset in suite.presets else choose_preset(suite, records)
     chosen = suite.presets[name]
     found, _ = runs_of_suite(suite, chosen, records, manager, seeds=chosen.seeds)
-    begun = {row for (row, _), cell in found.items() if any(record.status == DONE for record in cell)}
-    if len(begun) < fewest_rows:
+    extra = () if suite.kind == "cost" else ("all",)  # which the figures need
+    scores = tuple(dict.fromkeys([*suite.scores, *extra]))
+    whole = suite_table(suite, records, manager, preset=name, scores=scores, bootstrap=RunBootstrap())
+    # Rows may share runs (every sweep of a setting holds the default), and then compare nothing.
+    first = {(row, column): entry for (row, column, score), entry in whole.entries.items() if score == scores[0]}
+    told_apart = {(column, entry.runs) for (_, column), entry in first.items() if entry.n}
+    if max(Counter(column for column, _ in told_apart).values(), default=0) < fewest_rows:
         return None
-    scores = tuple(dict.fromkeys([*suite.scores, "all"]))
-    table = suite_table(suite, records, manager, preset=name, scores=scores, bootstrap=RunBootstrap())
+    table, unused = _only_begun(whole)
     body = render_html(lay_out(table), titled=False)
+    if unused:
+        body += f'<p class="soft">No run yet, and so not shown: {escape(", ".join(unused))}.</p>\n'
     body += _figure(suite, table, plots)
     body += _behind(suite, table, found)
     return Section(anchor=f"suite-{suite.name}", short=suite.name, title=suite.title, body=body)
+
+
+def _only_begun(table: ResultTable) -> tuple[ResultTable, list[str]]:
+    """The table without columns that have no run at all, and the titles of those."""
+    begun = {column for (_, column, _), entry in table.entries.items() if entry.n}
+    shown = tuple(column for column in table.columns if column.key in begun)
+    unused = [column.title for column in table.columns if column.key not in begun]
+    if not unused or not shown:
+        return table, []
+    entries = {place: entry for place, entry in table.entries.items() if place[1] in begun}
+    return replace(table, columns=shown, entries=entries), unused
 
 
 def _figure(suite: Suite, table: ResultTable, plots: Plots) -> str:
@@ -136,7 +156,7 @@ def _problems(records: Sequence[CellRecord]) -> Section:
         for r in odd
     )
     body = f"<ul>{lines}</ul>" if odd else "<p>Every run that was begun is finished.</p>"
-    return Section(anchor="problems", short="Failed", title="Failed or unfinished", body=body)
+    return Section(anchor="problems", short="Unfinished", title="Failed or unfinished", body=body)
 
 
 def _cards(records: Sequence[CellRecord], pictures: Path | None, most: int) -> Section:

@@ -111,7 +111,8 @@ def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
     assert f"{mean:.2f} %" in shown
     assert "14.50 %" in shown
     assert "0.80 %" in shown
-    assert any("n = 2" in text for text in shown)
+    assert f"± {table.entry('simgcd', 'kvasir', 'false_old').sd:.2f}" in shown
+    assert any("n = 2 of 10" in text for text in shown)  # the suite plans ten seeds
 
 
 def test_figures_of_runs(stored):

@@ -103,6 +103,13 @@ def test_dark_follows_the_reader_and_the_button(report, browser):
         assert light != dark
         text = 'return getComputedStyle(document.querySelector(".plot svg text")).fill'
         assert browser.run(text) == browser.run("return getComputedStyle(document.body).color")
+        # ... on the page's ground: a white sheet behind light letters could not be read.
+        sheets = browser.run(
+            'return [...document.querySelectorAll(".plot svg")].map((s) => getComputedStyle(s.querySelector("g path")))'
+            ".map((style) => [style.fill, style.opacity])"
+        )
+        assert sheets
+        assert all(fill == "none" or opacity == "0" for fill, opacity in sheets)
         browser.run('document.getElementById("theme").click()')
         assert browser.run(ground) == light
     finally:
