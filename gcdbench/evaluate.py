@@ -59,6 +59,7 @@ def score_set(scored: ScoredSet, manager: PluginManager) -> tuple[dict[str, floa
     w = old_share(scored.y_true, scored.is_old)
     assert_identity(scores["all"], scores.get("old"), scores.get("new"), w)
     scores["k_hat"] = float(scored.k_hat)
+    scores["k_hat_error"] = float(scored.k_hat - len(scored.is_old))
     return scores, errors
 
 

@@ -20,8 +20,8 @@ from gcdbench.cli.planning import plan_run, planning_options
 def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Estimate the number of classes from frozen features and the labels of labelled images.
 
-    The true number is used only to print the error. A run with '--k estimated' uses 'granularity', on the features
-    of its own network.
+    The true number is used only to print the error. A run with '--k estimated' takes what 'granularity' gives here,
+    whatever its method.
     """
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.data.bank import frozen_features
@@ -50,7 +50,19 @@ def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
         made = estimate(sample, ctx.rng("estimate-k"))
         rows.append({"estimator": name, "k": made.k, "true_k": truth, "error": made.k - truth, "trials": made.trials})
     if as_json:
-        echo_json({"dataset": prepared.split.dataset, "k_old": prepared.split.k_old, "estimates": rows})
+        echo_json(
+            {
+                "dataset": prepared.split.dataset,
+                "protocol": plan.protocol.name,
+                "backbone": plan.settings.backbone,
+                "image_size": plan.settings.image_size,
+                "seed": plan.seed,
+                "k_old": prepared.split.k_old,
+                "labelled": len(sample.labelled),
+                "unlabelled": len(sample.unlabelled),
+                "estimates": rows,
+            }
+        )
         return
     click.echo(
         f"{prepared.split.dataset}: {prepared.split.k_old} old classes, {len(sample.labelled)} labelled and "

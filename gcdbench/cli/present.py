@@ -32,6 +32,8 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
         extras = [f"NMI {_percent(values.get('nmi'))}", f"ARI {_percent(values.get('ari'))}"]
         if "chance_all" in values:
             extras.append(f"chance level {_percent(values['chance_all'])}")
+        if record["identity"]["protocol"]["k_policy"] == "estimated" and "k_hat_error" in values:
+            extras.append(f"K estimated as {values['k_hat']:.0f} ({values['k_hat_error']:+.0f})")
         lines.append("  " + "   ".join(extras))
     for metric, error in scores.get("metric_errors", {}).items():
         lines.append(f"The metric '{metric}' failed: {error}")

@@ -18,7 +18,10 @@ SCORE_TITLES = {
     "true_new_confusion": "true-new confusion",
     "nmi": "NMI",
     "ari": "ARI",
-    "k_error": "K error",
+    "k_used": "clusters used",
+    "k_error": "clusters used − K",
+    "k_hat": "K given or estimated",
+    "k_hat_error": "K error",
     "chance_all": "chance",
     "parameters_m": "parameters (M)",
     "gflops": "GFLOPs",
@@ -45,7 +48,18 @@ LOWER_IS_BETTER = frozenset(
 SHARES = frozenset({"all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion", "nmi"})
 """Scores that cannot leave 0 to 100, whatever Student's interval of a few runs says."""
 NO_BEST = frozenset(
-    {"parameters_m", "gflops", "k_error", "k_used", "k_hat", "chance_all", "chance_old", "chance_new", *SPENT}
+    {
+        "parameters_m",
+        "gflops",
+        "k_error",
+        "k_used",
+        "k_hat",
+        "k_hat_error",
+        "chance_all",
+        "chance_old",
+        "chance_new",
+        *SPENT,
+    }
 )
 
 

@@ -112,10 +112,11 @@ class ParametricMethod:
         """
         if self.task.k is not None:
             return self.task.k
+        from gcdbench.data.bank import frozen_features
         from gcdbench.methods.estimate_k import estimate_k
 
-        labelled, unlabelled = self.embed(data.labelled), self.embed(data.unlabelled)
-        return int(estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k")))
+        labelled, unlabelled = (frozen_features(self.ctx, images) for images in (data.labelled, data.unlabelled))
+        return estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
 
     # What the base does ------------------------------------------------------------------------------------------
 
