@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from gcdbench.audit.rows import Audit
+    from gcdbench.audit.rows import Audit, GroupVerdict, RowVerdict
 
 
 @click.command(name="audit-numbers")
@@ -106,36 +106,44 @@ def _plain(result: Audit) -> dict[str, Any]:
 
 
 def _show(result: Audit) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    """Rows by table and dataset, what explains them, and the findings; lines are wrapped, never cut."""
+    for g in dict.fromkeys((v.row.table, v.row.dataset) for v in result.rows):
+        members = [v for v in result.rows if (v.row.table, v.row.dataset) == g]
+        _show_rows(f"{g[1]} ({g[0]})" if g[0] else g[1], members)
+        for group in result.groups:
+            if (group.table, group.dataset) == g:
+                _show_shares(group)
+        click.echo()
+    if not result.findings:
+        click.echo("No finding: every row fits, and the rows of each dataset share one w.")
+        return
+    click.echo(f"{len(result.findings)} finding{'' if len(result.findings) == 1 else 's'}:")
+    for sentence in result.findings:
+        click.echo(f"  - {sentence}")
 
-    console = Console()
-    rows = Table("table", "dataset", "method", "All", "Old", "New", "w allowed", "verdict", box=box.SIMPLE)
-    colour = {"impossible": "red", "extreme": "yellow", "off": "yellow", "incomplete": "dim"}
-    for v in result.rows:
+
+def _show_rows(title: str, members: list[RowVerdict]) -> None:
+    colour = {"impossible": "red", "extreme": "yellow", "off": "yellow", "incomplete": "bright_black"}
+    width = max(8, *(len(v.row.name) for v in members))
+    click.secho(title, bold=True)
+    click.echo(
+        f"  {'':<{width}}  {'All':>5}  {'Old':>5}  {'New':>5}  {'w allowed':<14}  verdict (off by points of All)"
+    )
+    for v in members:
         printed = [str(v.row.scores[key]) if key in v.row.scores else "—" for key in ("all", "old", "new")]
         verdict = v.status if v.miss < 0.005 else f"{v.status} by {v.miss:.2f}"
-        style = colour.get(v.status, "")
-        rows.add_row(
-            v.row.table, v.row.dataset, escape(v.row.name), *printed, str(v.share) if v.share else "none", verdict,
-            style=style,
-        )  # fmt: skip
-    console.print(rows)
-    shares = Table("dataset", "protocol", "w", "rows explained", "nearest other row", box=box.SIMPLE)
-    for g in result.groups:
-        agreed = f"{len(g.explains)} of {g.total}: {', '.join(g.explains)}" if g.explains else "—"
-        shares.add_row(g.name, "most rows agree", str(g.consensus) if g.consensus else "none", escape(agreed), "")
-        for fit in g.protocols:
-            near = f"{fit.nearest}, off by {fit.nearest_miss:.2f}" if fit.nearest else ""
-            explained = f"{len(fit.explains)} of {g.total}: {', '.join(fit.explains)}" if fit.explains else "none"
-            shares.add_row("", fit.protocol, f"{fit.w:.3f}", escape(explained), escape(near))
-    if result.groups:
-        console.print(shares)
-    if not result.findings:
-        console.print("No finding: every row fits, and the rows of each dataset share one w.")
-        return
-    console.print(f"{len(result.findings)} findings:")
-    for sentence in result.findings:
-        console.print(f"  - {escape(sentence)}", soft_wrap=True, highlight=False)
+        cells = "  ".join(f"{text:>5}" for text in printed)
+        share = str(v.share) if v.share else "none"
+        click.secho(f"  {v.row.name:<{width}}  {cells}  {share:<14}  {verdict}", fg=colour.get(v.status))
+
+
+def _show_shares(group: GroupVerdict) -> None:
+    agreed = ", ".join(group.explains)
+    if group.consensus:
+        click.echo(f"  w = {group.consensus} explains {len(group.explains)} of {group.total} rows: {agreed}")
+    for fit in group.protocols:
+        explained = f"{len(fit.explains)} of {group.total} rows" + (
+            f": {', '.join(fit.explains)}" if fit.explains else ""
+        )
+        near = f"; nearest other: {fit.nearest}, off by {fit.nearest_miss:.2f}" if fit.nearest else ""
+        click.echo(f"  {fit.protocol}: w = {fit.w:.3f} explains {explained}{near}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,15 +128,12 @@ def _duration(seconds: float | None) -> str:
 def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
     for title, used in plan.stand_ins.items():
         click.echo(f"{title} is replaced by {used}.")
-    if every:
-        for run in plan.runs:
-            detail = run.run_id if run.state == "done" else run.problem
-            cost = f"about {_duration(run.seconds)}" if run.state == "missing" else ""
-            click.echo(f"{run.state:<11}{_name(run.request)}  {cost}{detail}".rstrip())
-    else:
-        for problem in dict.fromkeys(run.problem for run in plan.in_state("impossible")):
-            count = sum(run.problem == problem for run in plan.runs)
-            click.echo(f"{count} run(s) cannot be done here: {problem}")
+    for run in plan.runs if every else ():
+        if run.state != "impossible":
+            cost = f"about {_duration(run.seconds)}" if run.state == "missing" else run.run_id
+            click.echo(f"{run.state:<9}{_name(run.request)}  {cost}".rstrip())
+    for problem, count in Counter(run.problem for run in plan.in_state("impossible")).items():
+        click.echo(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
     missing = plan.in_state("missing")
     known = [run.seconds for run in missing if run.seconds is not None]
     total = f", about {_duration(sum(known) / side_by_side)} with {side_by_side} at a time" if known else ""

@@ -7,7 +7,7 @@ score. ``wide``: the shape of a printed paper, columns × scores, with the repor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gcdbench.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
@@ -59,7 +59,22 @@ def lay_out(table: ResultTable, layout: Layout = "auto") -> Grid:
     """The grid of a table."""
     if layout == "auto":
         layout = "tall" if sum(score not in SPENT for score in table.scores) > MOST_SIDE_BY_SIDE else "long"
-    return {"long": _long, "wide": _wide, "tall": _tall}[layout](table)
+    return {"long": _long, "wide": _wide, "tall": _tall}[layout](_say_once(table))
+
+
+def _say_once(table: ResultTable) -> ResultTable:
+    """Labels after the first two that are the same in every row move into the caption; data formats keep them."""
+    same = [i for i in range(2, len(table.label_titles)) if len({row.labels[i] for row in table.rows}) == 1]
+    if not same or len(table.rows) < 2:
+        return table
+    said = ", ".join(f"{table.label_titles[i]} {table.rows[0].labels[i]}" for i in same)
+    kept = [i for i in range(len(table.label_titles)) if i not in same]
+    return replace(
+        table,
+        caption=f"{table.caption} All rows: {said}.",
+        label_titles=tuple(table.label_titles[i] for i in kept),
+        rows=tuple(replace(row, labels=tuple(row.labels[i] for i in kept)) for row in table.rows),
+    )
 
 
 def mean_text(entry: Entry, score: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +213,5 @@ def test_the_command_prints_json_and_can_fail():
     shown = runner.invoke(command, [str(PAPER)])
     assert shown.exit_code == 0
     assert "impossible" in shown.output
+    # Whatever the window's width, a row is one line with its whole verdict.
+    assert re.search(r"orca +31\.5 +31\.2 +27\.3 +none +impossible by 0\.20", shown.output)

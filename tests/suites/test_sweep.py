@@ -136,6 +136,16 @@ def test_one_failure_stops_nothing_and_is_tried_again(here, monkeypatch):
     assert entry["stand_in_for"] == ["Kvasir"]
 
 
+def test_a_dry_run_says_once_why_runs_cannot_be_done(here, monkeypatch, tmp_path):
+    monkeypatch.delenv("GCDBENCH_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    plan = here(sweep_command, "--preset", "smoke", "--stand-in", "never", "--dry-run")
+    assert plan.exit_code == 0, plan.output
+    assert plan.stdout.count("is not on this machine") == 1
+    assert plan.stdout.startswith("3 runs cannot be done here: Dataset 'kvasir'")
+
+
 @pytest.mark.slow
 def test_interrupting_leaves_nothing_behind_and_the_same_command_continues(sweep):
     process = sweep("--parallel", "2", wait=False, TOY_SLEEPS="60")

@@ -327,6 +327,19 @@ def test_the_ranks_of_all_runs_name_what_differs_and_how_much_is_shared(store):
     assert ranks.endswith("over the 2 (dataset, seed) pairs that all these rows share: legogcd 1.00, simgcd 2.00.")
 
 
+def test_labels_that_all_rows_share_are_said_once_and_kept_in_data(store):
+    store.add("simgcd", [0])
+    store.add("legogcd", [0])
+    grid = lay_out(plain_table(store.records()))
+    assert [text for text, _ in grid.header[-1]][:3] == ["dataset", "method", "n"]
+    assert "All rows: protocol paper-stated, K known, preset laptop" in grid.caption
+    (first, *_) = json.loads(render(plain_table(store.records()), "json"))["entries"]
+    assert first["protocol"] == "paper-stated"
+    store.add("simgcd", [0], overrides={"image_size": 160})
+    grid = lay_out(plain_table(store.records()))
+    assert [text for text, _ in grid.header[-1]][:4] == ["dataset", "method", "px", "n"]
+
+
 def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
     store.add("simgcd", [0], accuracy=1.0, false_old=0.0)
     store.add("simgcd", [1], accuracy=0.5)
