@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gcdbench.data.manifest import LABELLED, SplitManifest
 from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """A smaller task: its data, and the images whose labels were given up, with these labels."""
+    """A smaller task: its data, and the images whose labels were given up, with these labels.
+
+    divided: whether images of one group are on both sides, because no class has two groups.
+    """
 
     data: GCDData
     images: ImageView
     labels: IntArray
+    divided: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +50,18 @@ class Trial:
 def hold_out(split: SplitManifest, store: Pixels, share: float, rng: np.random.Generator) -> HeldOut:
     """Give up the labels of about ``share`` of each old class's labelled images, whole groups at a time.
 
-    Every class keeps at least one group with labels; a class with a single group gives up none.
+    Every class keeps at least one group with labels; a class with a single group gives up none. Where that is so in
+    every class, single images are given up.
     """
     ids = split.ids(LABELLED)
-    labels, groups = split.labels[ids], split.groups[ids]
-    given_up = np.zeros(len(ids), dtype=np.bool_)
-    for label in range(split.k_old):
-        members = rng.permutation(np.unique(groups[labels == label]))
-        sizes = np.array([np.sum((groups == group) & (labels == label)) for group in members])
-        wanted = share * sizes.sum()
-        count = min(int(np.searchsorted(np.cumsum(sizes), wanted)) + 1, len(members) - 1)
-        given_up |= np.isin(groups, members[: max(count, 0)])
+    labels = split.labels[ids]
+    given_up = _choose(labels, split.groups[ids], split.k_old, share, rng)
+    divided = not given_up.any()
+    if divided:
+        given_up = _choose(labels, np.arange(len(ids)), split.k_old, share, rng)
     if not given_up.any():
         raise ConfigError(
-            "No labelled image can be spared for validation: every old class has a single group of labelled images.",
+            "No labelled image can be spared for validation: every old class has a single labelled image.",
             hint="use a split with more labels",
         )
     data = split.data(store)
@@ -71,7 +74,22 @@ def hold_out(split: SplitManifest, store: Pixels, share: float, rng: np.random.G
         ),
         images=ImageView(ids=ids[given_up], store=store),
         labels=labels[given_up],
+        divided=divided,
     )
+
+
+def _choose(
+    labels: IntArray, groups: IntArray, k_old: int, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """(n,) which labelled images give up their label: about ``share`` of each class, not the last group of any."""
+    given_up = np.zeros(len(labels), dtype=np.bool_)
+    for label in range(k_old):
+        members = rng.permutation(np.unique(groups[labels == label]))
+        sizes = np.array([np.sum((groups == group) & (labels == label)) for group in members])
+        wanted = share * sizes.sum()
+        count = min(int(np.searchsorted(np.cumsum(sizes), wanted)) + 1, len(members) - 1)
+        given_up |= np.isin(groups, members[: max(count, 0)])
+    return given_up
 
 
 def recovered_share(made: Prediction, labels: IntArray, k_old: int) -> float:
@@ -125,6 +143,8 @@ def tune_rate(
     task = TaskInfo(k_old=split.k_old, k=len(split.classes) if known else None, image_size=plan.settings.image_size)
     first = make_context(plan, placement, manager, prepared, listen)
     held_out = hold_out(split, prepared.store.pixels, share, first.rng("validation"))
+    if held_out.divided:
+        listen({"type": "note", "message": "Each old class has one group: its images are on both sides."})
 
     def train(rate: float) -> Method:
         planned = replace(plan, training=replace(plan.training, lr=rate))

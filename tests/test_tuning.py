@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,16 @@ def test_no_group_has_images_on_both_sides() -> None:
     made = split()
     held = hold_out(made, STORE, 0.25, np.random.default_rng(0))
     assert not set(made.groups[held.images.ids]) & set(made.groups[held.data.labelled.ids])
+
+
+def test_single_images_are_given_up_where_every_class_has_one_group() -> None:
+    made = split()
+    alone = replace(made, groups=made.labels)
+    held = hold_out(alone, STORE, 0.25, np.random.default_rng(0))
+    assert held.divided
+    assert not hold_out(made, STORE, 0.25, np.random.default_rng(0)).divided
+    assert set(held.labels) == set(held.data.labels) == {0, 1}
+    assert not set(held.data.labelled.ids) & set(held.images.ids)
 
 
 def test_nothing_to_spare_is_said() -> None:
