@@ -107,3 +107,14 @@ def test_the_memory_keeps_what_was_last_seen() -> None:
     assert np.allclose(made.predictions[:2].numpy(), (p[:2] + p[2:]) / 2)
     assert torch.equal(made.features[2:], untouched)
     assert math.isclose(float(made.predictions.sum()), 9.0)
+
+
+def test_corrected_targets_carry_no_gradient() -> None:
+    made = method(neighbours=3)
+    batch = make_batch([0, -1, -1, 1], k=4, k_old=2)
+    made.losses(batch)["cls_u"].backward()  # type: ignore[no-untyped-call]
+    logits = batch.logits.detach().numpy()
+    target = np.roll(expected_targets(made, batch, 3, 0.5), 4, axis=0)
+    assert batch.logits.grad is not None
+    assert np.allclose(batch.logits.grad.numpy(), 0.65 * (softmax(logits / 0.1) - target) / 0.1 / 8)
+    assert batch.feature.grad is None

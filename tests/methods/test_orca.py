@@ -96,3 +96,16 @@ def test_the_margin_makes_the_supervised_loss_smaller() -> None:
         method.margin = margin
         values.append(float(method.losses(batch)["given"].detach()))
     assert values[0] > values[1] > values[2]
+
+
+def test_both_ends_of_a_pair_learn_and_the_choice_of_partners_does_not() -> None:
+    _, task, _ = tiny_task()
+    method = ORCA(ORCAConfig(), task, tiny_context())
+    method.k = 4
+    batch = make_batch([0, 0, -1, -1], k=4, k_old=2)
+    method.losses(batch)["pairs"].backward()  # type: ignore[no-untyped-call]
+    assert batch.logits.grad is not None
+    first, second = batch.logits.grad.chunk(2)
+    assert (first.abs().sum(dim=1) > 0).all()
+    assert (second.abs().sum(dim=1) > 0).any()
+    assert batch.feature.grad is None

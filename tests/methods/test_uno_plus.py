@@ -68,3 +68,18 @@ def test_the_head_with_the_lowest_loss_of_the_last_epoch_is_kept() -> None:
     assert (method.head_loss > 0).all()
     method.on_epoch_start(1)
     assert (method.head_loss == 0).all()
+
+
+def test_targets_are_constants_and_each_view_learns_the_other_s() -> None:
+    """Without new classes both halves are the same loss over the old prototypes, whose gradient is p − target."""
+    _, task, _ = tiny_task()
+    method = UNOPlus(UNOPlusConfig(heads=2), task, tiny_context())
+    method.k, method.backbone, method.projector_out = 2, TinyBackbone(channels=6), 6
+    method.extras = {name: module.double() for name, module in method.extra_modules().items()}
+    batch = make_batch([0, 1, -1, -1, -1], k=2, k_old=2)
+    sum(method.losses(batch).values()).backward()  # type: ignore[union-attr]
+    logits = batch.logits.detach()
+    targets = [balanced_targets(view, batch.labels, 0.05, 3) for view in logits.chunk(2)]
+    expected = (torch.softmax(logits / 0.1, dim=1) - torch.cat([targets[1], targets[0]])) / 0.1 / 10
+    assert batch.logits.grad is not None
+    assert torch.allclose(batch.logits.grad, expected)
