@@ -1,7 +1,7 @@
 """How many classes? Two estimates that look at labels of labelled images only.
 
-``gcd`` is GCD's search: the K at which plain k-means agrees best with the labels. Merging an old class with a new one
-costs it nothing, so it tends to stay near the number of old classes.
+``gcd`` is GCD's search: a K at which plain k-means agrees well with the labels. Merging an old class with a new one
+costs it nothing, and every split of an old class costs it much.
 ``granularity`` asks how tightly k-means fits the labelled images with one centre a class, and takes the smallest K at
 which the unlabelled images are fitted as tightly. It needs no agreement between clusters and classes.
 """
@@ -134,9 +134,8 @@ def estimate_by_gcd(sample: Sample, rng: np.random.Generator) -> KEstimate:
 
     if not len(sample.labelled) or sample.max_k <= sample.k_old:
         return KEstimate(k=sample.k_old, estimator="gcd", trials=())
+    # As published, the bounds themselves are not tried, although the lower one would often score best.
     minimize_scalar(loss, bounds=(sample.k_old, sample.max_k), method="bounded")
-    # The search never touches its bounds; the lower one is the likeliest answer.
-    loss(sample.k_old)
     best = max(trials, key=lambda k: (trials[k], -k))
     return KEstimate(k=best, estimator="gcd", trials=tuple(trials.items()))
 
