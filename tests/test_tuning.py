@@ -116,3 +116,15 @@ def test_the_data_of_a_trial_names_no_hidden_label() -> None:
     assert set(vars(held.data)) == {"labelled", "labels", "unlabelled"}
     assert isinstance(held.data, GCDData)
     assert len(held.data.labels) == len(held.data.labelled)
+
+
+def test_hidden_labels_change_nothing() -> None:
+    made = split()
+    labels = made.labels.copy()
+    hidden = np.setdiff1d(np.arange(len(labels)), made.ids(LABELLED))
+    labels[hidden] = np.random.default_rng(3).permutation(labels[hidden])
+    first, second = (hold_out(s, STORE, 0.25, np.random.default_rng(0)) for s in (made, replace(made, labels=labels)))
+    assert np.array_equal(first.images.ids, second.images.ids)
+    assert np.array_equal(first.labels, second.labels)
+    assert np.array_equal(first.data.labelled.ids, second.data.labelled.ids)
+    assert np.array_equal(first.data.unlabelled.ids, second.data.unlabelled.ids)
