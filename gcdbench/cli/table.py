@@ -140,6 +140,7 @@ def _check(text: str, file: Path) -> None:
 
 
 def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: list[CellRecord]) -> None:
+    from gcdbench.tables.spent import SPENT
     from gcdbench.tables.suite_table import find_cell
 
     row, column = find_cell(table, *cell, suite)
@@ -148,12 +149,13 @@ def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: l
     click.echo(f"{row} on {column}: {entry.n} finished run(s)")
     for run_id in entry.runs:
         record = by_id[run_id]
-        scores = "  ".join(f"{key} {record.scores[key]:.2f}" for key in table.scores if key in record.scores)
+        shown = [key for key in table.scores if key in record.scores and key not in SPENT]
+        scores = "  ".join(f"{key} {record.scores[key]:.2f}" for key in shown)
         took = "" if record.seconds is None else f"  {record.seconds:.0f} s"
         click.echo(f"  seed {record.seed}  {scores}{took}  {record.path}")
     for score in table.scores:
         found = table.entry(row, column, score)
-        if found.mean is not None:
+        if found.mean is not None and score not in SPENT:
             spread = "" if found.sd is None else f" ± {found.sd:.2f}"
             reported = "" if found.reported is None else f", reported {found.reported} ({found.difference:+.2f})"
             bold = ", bold" if found.bold else ""
