@@ -139,6 +139,7 @@ def render_latex(grid: Grid) -> str:
         "% needs \\usepackage{booktabs,graphicx,xcolor}",
         r"\begin{table*}[t]",
         r"\centering",
+        r"\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{_tex(grid.title)}. {_tex(grid.caption)}}}",
         # Shrinks what is too wide and leaves the rest as large as its text.
         r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
