@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from gcdbench.data.types import GCDData
-from gcdbench.methods.clustering import Floats, constrained_kmeans, normalise_rows
+from gcdbench.methods.clustering import Floats, normalise_rows
+from gcdbench.methods.ss_kmeans import cluster_task
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
@@ -59,19 +60,8 @@ class ClusteredMethod(ParametricMethod):
 
     def place_centres(self, data: GCDData) -> None:
         """Cluster the training images by their trained features; the centres become the model's head."""
-        c = self.config
         labelled, unlabelled = normalise_rows(self.embed(data.labelled)), normalise_rows(self.embed(data.unlabelled))
-        found = constrained_kmeans(
-            unlabelled,
-            self.k,
-            self.ctx.rng("ss-kmeans"),
-            labelled=labelled,
-            labels=data.labels,
-            k_old=self.task.k_old,
-            n_init=c.n_init,
-            max_iter=c.max_iter,
-            tol=c.tol,
-        )
+        found = cluster_task(labelled, data, unlabelled, self.k, task=self.task, ctx=self.ctx, effort=self.config)
         self.set_centres(found.centres)
 
     def set_centres(self, centres: Floats) -> None:

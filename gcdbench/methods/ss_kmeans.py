@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from gcdbench.data.types import GCDData
+from gcdbench.context import RunContext
+from gcdbench.data.types import GCDData, TaskInfo
 from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans
 from gcdbench.methods.kmeans import KMeans, KMeansConfig
 
@@ -17,22 +19,39 @@ class SSKMeansConfig(KMeansConfig):
     max_iter: int = 200
 
 
+class Effort(Protocol):
+    """What any config says about how hard k-means tries."""
+
+    @property
+    def n_init(self) -> int: ...
+    @property
+    def max_iter(self) -> int: ...
+    @property
+    def tol(self) -> float: ...
+
+
+def cluster_task(
+    labelled: Floats, data: GCDData, unlabelled: Floats, k: int, *, task: TaskInfo, ctx: RunContext, effort: Effort
+) -> Clustering:
+    """K centres of a task's features, the first K_old of them at the old classes."""
+    return constrained_kmeans(
+        unlabelled,
+        k,
+        ctx.rng("ss-kmeans"),
+        labelled=labelled,
+        labels=data.labels,
+        k_old=task.k_old,
+        n_init=effort.n_init,
+        max_iter=effort.max_iter,
+        tol=effort.tol,
+    )
+
+
 class SSKMeans(KMeans):
     """K-means in which a labelled image never leaves its class: cluster c is class c for every old class."""
 
     anchored = True
 
     def cluster(self, labelled: Floats, data: GCDData, unlabelled: Floats, k: int) -> Clustering:
-        """Find K centres, the first K_old of them at the old classes."""
-        c = self.config
-        return constrained_kmeans(
-            unlabelled,
-            k,
-            self.ctx.rng("ss-kmeans"),
-            labelled=labelled,
-            labels=data.labels,
-            k_old=self.task.k_old,
-            n_init=c.n_init,
-            max_iter=c.max_iter,
-            tol=c.tol,
-        )
+        """GCD's semi-supervised k-means."""
+        return cluster_task(labelled, data, unlabelled, k, task=self.task, ctx=self.ctx, effort=self.config)
