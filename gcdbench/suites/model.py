@@ -21,6 +21,7 @@ KINDS = ("comparison", "curve", "decomposition", "cost")
 class SuiteRow:
     """One line: a method with its settings, and the published line it is compared with.
 
+    settings_in adds to the settings under one preset, by its name.
     group and x place the row in a curve: ``group`` names the panel, ``x`` the position.
     """
 
@@ -29,6 +30,7 @@ class SuiteRow:
     method: str
     variant: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
+    settings_in: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     reported_method: str = ""
     reported_variant: str = ""
     group: str = ""
@@ -91,7 +93,7 @@ def request_for(
         protocol=protocol or column.protocol or suite.protocol,
         k_policy=suite.k_policy,
         seed=seed,
-        overrides={**preset.settings, **row.settings},
+        overrides={**preset.settings, **row.settings, **row.settings_in.get(preset.name, {})},
     )
 
 

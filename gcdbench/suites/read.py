@@ -124,7 +124,7 @@ class _Reader:
         return value
 
     def row(self, item: object) -> SuiteRow:
-        known = ("key", "title", "method", "variant", "set", "reported", "reported_variant")
+        known = ("key", "title", "method", "variant", "set", "set_in", "reported", "reported_variant")
         table = self.only(item, known, "a row")
         method = self.text(table, "method")
         key = self.text(table, "key", method)
@@ -134,6 +134,7 @@ class _Reader:
             method=method,
             variant=table.get("variant"),
             settings=self.only_table(table, "set"),
+            settings_in={name: self.only_table(table["set_in"], name) for name in self.only_table(table, "set_in")},
             reported_method=self.text(table, "reported", ""),
             reported_variant=self.text(table, "reported_variant", ""),
         )

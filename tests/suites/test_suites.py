@@ -92,6 +92,17 @@ def test_published_numbers_named_by_a_suite_are_there(name):
             ), row.key
 
 
+def test_settings_of_a_row_may_differ_by_preset():
+    """Which package finds DCCL's concepts is part of the table's plan, not of what happens to be installed."""
+    suite = load_suite("main")
+    (dccl,) = (row for row in suite.rows if row.method == "dccl")
+    found = {
+        name: request_for(suite, dccl, suite.columns[0], preset, 0).overrides["communities"]
+        for name, preset in suite.presets.items()
+    }
+    assert found == {"paper": "infomap", "laptop": "infomap", "smoke": "louvain"}
+
+
 def test_the_main_suite_is_ten_methods_by_four_datasets():
     suite = load_suite("main")
     assert len(suite.rows) == 10
