@@ -151,9 +151,9 @@ static void free_links(grouping *g)
     free(g->begin);
 }
 
-/* Eight floats; gcc and clang turn this into whatever vector registers the processor has. */
-typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
-enum { LANES = 8, BLOCK = 4 * LANES }; /* BLOCK floats of a batch row are kept in registers at a time */
+/* Sixteen floats; gcc and clang turn this into whatever vector registers the processor has. */
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
+enum { LANES = 16, BLOCK = 4 * LANES }; /* BLOCK floats of a batch row are kept in registers at a time */
 
 /* to[cell] = sum of tap * from[other cell] over the links of each cell: the filter (BY_OUTPUT) or its transpose. */
 static void apply_links(const float *from, const float *w, float *to, const grouping *g, int by, int64_t cells,
@@ -310,7 +310,7 @@ int separable_backward(int64_t first, int64_t last, const geometry *s, const flo
 /* Run everything once on a small map, to find out in a child process whether this processor can. 0 means it can. */
 int try_kernels(void)
 {
-    enum { B = 37, H = 3, K = 5 };
+    enum { B = BLOCK + 5, H = 3, K = 5 }; /* a whole block and some more */
     static float x[H * H * B], y[H * H * B], g[H * H * B], w[K * K], gw[K * K];
     float one = 1.0f, nil = 0.0f, mean[2], variance[2], grads[4];
     geometry s = {B, H, H, H, H, K, 1, 2, 2};

@@ -115,10 +115,31 @@ def test_float32_step_is_close_to_float64(batch: int, size: tuple[int, int]) -> 
     for ours, theirs in pairs:
         assert ours is not None
         assert theirs is not None
-        # A value that rounds to the other side of a kink of ReLU6 changes a few single entries.
-        assert (ours.double() - theirs).norm() <= 2e-2 * theirs.norm()
+        # A value that rounds to the other side of a kink of ReLU6 changes single entries, and through the norms of
+        # a small batch all that lies before them: how much depends on the machine. One block is compared below.
+        assert (ours.double() - theirs).norm() <= 1e-1 * theirs.norm()
     for name, buffer in exact.named_buffers():
         torch.testing.assert_close(single.get_buffer(name).to(buffer.dtype), buffer, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [2, 37, 64, 130])
+@pytest.mark.parametrize(("block", "size"), [("11", 8), ("11", 7), ("12", 4), ("15", 3)])
+def test_float32_block_is_the_float64_block(block: str, size: int, batch: int) -> None:
+    """Norm, ReLU6, filter, norm, ReLU6: too shallow for a flipped kink to spread, so the bound is tight."""
+    exact = make_tail().train()
+    single = copy.deepcopy(exact).float()
+    outcomes = []
+    for tail, dtype in ((exact, torch.float64), (single, torch.float32)):
+        parts = tail._blocks[block]
+        norms, conv = (parts._bn0, parts._bn1), parts._depthwise_conv
+        leaf = random_tensor(conv.in_channels, size * size, batch).float().to(dtype).requires_grad_()
+        y = separable(leaf, norms[0], conv, norms[1], size, size)
+        y.backward(random_tensor(*y.shape, seed=2).float().to(dtype))
+        learnt = (conv.weight, *(value for norm in norms for value in (norm.weight, norm.bias)))
+        kept = [value for norm in norms for value in (norm.running_mean, norm.running_var)]
+        outcomes.append([y.detach(), leaf.grad, *(value.grad for value in learnt), *kept])
+    for theirs, ours in zip(*outcomes, strict=True):
+        assert (ours.double() - theirs).norm() <= 3e-3 * theirs.norm()
 
 
 def test_threads_do_not_change_a_bit() -> None:
