@@ -33,12 +33,14 @@ class Backbone(nn.Module):
     ``prefix`` takes normalised images (B, 3, S, S) and never trains: evaluation mode, no gradient,
     running statistics frozen. ``tail`` takes the prefix's output and returns the map X; its BatchNorm trains.
     ``weights_sha256`` identifies the weights (``"none"`` for random ones), ``stride`` is input pixels a map cell.
+    ``pools_map``: whether the pooled feature is the map's spatial mean.
     """
 
     name: str
     weights_sha256: str
     channels: int
     stride: int
+    pools_map: bool = True
     mean: tuple[float, float, float] = IMAGENET_MEAN
     std: tuple[float, float, float] = IMAGENET_STD
     prefix: nn.Module

@@ -68,6 +68,7 @@ class ViTB16(Backbone):
     name = "vit-b16"
     channels = WIDTH
     stride = PATCH
+    pools_map = False
 
     def __init__(self, whole: Any) -> None:
         super().__init__()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from gcdbench.executors.base import Outcome
     from gcdbench.plan import Placement
     from gcdbench.suites.planning import PlannedRun, SuitePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a sweep took: runs done, wall time, and the share of the places' time that was training steps."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    step_share: float = 0.0
 
 
 @click.command("sweep")
@@ -99,14 +110,16 @@ def command(
         _show_plan(plan, side_by_side, every=dry_run)
     if dry_run:
         return
-    outcomes = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
+    outcomes, spent = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
     if plan.suite.kind == "cost":
         _measure(plan, outcomes, runs, placement)
     if as_json:
-        echo_json({**_plain(plan), "failed": [{"run": _name(o.job.request), "error": o.error} for o in failed]})
+        failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]
+        echo_json({**_plain(plan), "failed": failures, "spent": asdict(spent)})
     else:
         _show_outcome(plan, outcomes, failed, suite_name)
+        _show_spent(spent)
     if failed:
         raise SystemExit(1)
 
@@ -148,12 +161,13 @@ def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
 
 def _execute(
     missing: list[PlannedRun], backend: Any, placement: Placement, side_by_side: int, *, quiet: bool
-) -> list[Outcome]:
+) -> tuple[list[Outcome], Spent]:
     from gcdbench.cli.sweep_progress import SweepDisplay
     from gcdbench.executors.base import Job
 
     if not missing:
-        return []
+        return [], Spent()
+    started = time.monotonic()
     jobs = [Job(request=run.request, placement=placement) for run in missing]
     with SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet) as display:
         try:
@@ -163,7 +177,12 @@ def _execute(
             left = len(jobs) - display.finished
             click.echo(f"Stopped: {display.finished} done, {left} left. The same command continues.", err=True)
             raise
-    return outcomes
+    seconds = time.monotonic() - started
+    return outcomes, Spent(
+        runs=display.finished,
+        seconds=seconds,
+        step_share=display.step_seconds / (seconds * min(side_by_side, len(jobs))),
+    )
 
 
 def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> None:
@@ -186,6 +205,12 @@ def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome
     if failed:
         text += f", {len(failed)} failed; the same command tries those again"
     click.echo(f"{text}. See 'gcdbench table {suite_name}'.")
+
+
+def _show_spent(spent: Spent) -> None:
+    if spent.runs:
+        text = f"{spent.runs} run{'' if spent.runs == 1 else 's'} in {_duration(spent.seconds)}"
+        click.echo(text + (f", {100 * spent.step_share:.0f} % of it training steps." if spent.step_share else "."))
 
 
 def _plain(plan: SuitePlan) -> dict[str, Any]:

@@ -12,7 +12,10 @@ import click
 
 
 class SweepDisplay:
-    """Listens to events of jobs from several threads; plain lines where there is no terminal."""
+    """Listens to events of jobs from several threads; plain lines where there is no terminal.
+
+    Counts what it hears of: runs ``finished`` and ``failed``, and ``step_seconds``, all runs' time in training steps.
+    """
 
     def __init__(self, names: Mapping[int, str], *, quiet: bool = False) -> None:
         self._names = names
@@ -24,6 +27,7 @@ class SweepDisplay:
         self._whole: Any = None
         self.finished = 0
         self.failed = 0
+        self.step_seconds = 0.0
         self._live = sys.stderr.isatty() and not quiet
 
     def __enter__(self) -> SweepDisplay:
@@ -65,6 +69,8 @@ class SweepDisplay:
             if kind == "outcome":
                 self._end(key, str(event.get("error") or ""), bool(event.get("reused")))
             elif kind in ("progress", "epoch"):
+                if kind == "epoch":
+                    self.step_seconds += event.get("step_seconds", 0.0)
                 self._advance(key, *_share_done(event))
 
     def _advance(self, key: int, task: str, done: float, total: float) -> None:

@@ -88,11 +88,12 @@ def plan_suite(
         if replaced:
             stand_ins[column.title] = PHANTOM
             problem = ""
-        for row in suite.rows:
-            if rows and row.key not in rows and row.method not in rows:
-                continue
-            for seed in seeds or preset.seeds:
-                chosen = None if replaced else protocol
+        chosen = None if replaced else protocol
+        # Seed by seed: what an interrupted sweep leaves behind can be compared, row with row.
+        for seed in seeds or preset.seeds:
+            for row in suite.rows:
+                if rows and row.key not in rows and row.method not in rows:
+                    continue
                 request = request_for(suite, row, used, preset, seed, protocol=chosen)
                 key, run = _plan_one(row.key, row.title, used, request, problem, manager, finder, estimate)
                 planned.setdefault(key, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ class Engine:
         self.batch_size = shrunk
 
     def _take_step(self) -> None:
+        started = time.monotonic()
         epochs, method = self.config.epochs, self.method
         chosen = self.order[self.step * self.batch_size : (self.step + 1) * self.batch_size]
         share = self.batch_size // self.world.size
@@ -127,7 +129,7 @@ class Engine:
         method.after_step(batch)
         self.step += 1
         self.total_steps += 1
-        self.meter.add(values, self.batch_size)
+        self.meter.add(values, self.batch_size, time.monotonic() - started)
         self._report_progress(values)
 
     def _total(self, losses: dict[str, Tensor]) -> Tensor:
@@ -171,6 +173,7 @@ class Engine:
             losses=self.meter.means(),
             lr=self.method.learning_rate(self.epoch),
             images_per_s=speed,
+            step_seconds=self.meter.step_seconds,
             eta_s=left,
         )
         self.epoch += 1

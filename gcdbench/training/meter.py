@@ -1,4 +1,4 @@
-"""What a run tells about itself: mean losses and speed."""
+"""What a run tells about itself: mean losses, speed, and how long its steps took."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ PROGRESS_SECONDS = 0.5
 
 
 class Meter:
-    """Mean losses of the epoch and the speed of this process."""
+    """Mean losses of the epoch, the speed of this process, and its seconds within the epoch's steps."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = {}
         self._counts: dict[str, int] = {}
+        self.step_seconds = 0.0
         self.restart()
 
     def restart(self) -> None:
@@ -22,13 +23,15 @@ class Meter:
         self._images = 0
 
     def start_epoch(self) -> None:
-        """Forget the losses of the epoch before."""
+        """Forget the losses and the time of the epoch before."""
         self._sums.clear()
         self._counts.clear()
+        self.step_seconds = 0.0
 
-    def add(self, values: dict[str, float], images: int) -> None:
+    def add(self, values: dict[str, float], images: int, seconds: float) -> None:
         """Take in one step."""
         self._images += images
+        self.step_seconds += seconds
         for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
             self._counts[name] = self._counts.get(name, 0) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def test_sweep_and_table_of_the_main_suite(nothing: Path) -> None:
     assert swept.exit_code == 0, swept.output
     assert "10 of 10 runs are done" in swept.stdout
     assert "NCT-CRC-HE-100K is replaced by phantom" in swept.stdout
+    share = re.search(r"^10 runs in .*, (\d+) % of it training steps\.$", swept.stdout, re.MULTILINE)
+    assert share is not None
+    assert 0 < int(share[1]) < 100
 
     shown = CliRunner().invoke(command, ["table", "main"])
     assert shown.exit_code == 0, shown.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,6 +119,7 @@ def test_one_failure_stops_nothing_and_is_tried_again(here, monkeypatch):
     assert first.exit_code == 1
     assert "toy failure" in first.stderr
     assert "2 of 3 runs are done, 1 failed" in first.stdout
+    assert re.search(r"^2 runs in \d+ s\.$", first.stdout, re.MULTILINE)  # no share of steps: it trains nothing
     assert sorted(e.status for e in load_runs(here.runs)) == ["done", "done", "failed"]
 
     monkeypatch.delenv("TOY_FAILS")

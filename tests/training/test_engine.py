@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,11 +147,15 @@ def test_epochs_after_a_resume_report_the_losses_of_the_whole_epoch(tmp_path: Pa
 
 def test_every_epoch_says_each_loss_the_rate_the_speed_and_the_time_left() -> None:
     events: list[Mapping[str, Any]] = []
+    started = time.monotonic()
     run(epochs=4, log=events.append)
+    seconds = time.monotonic() - started
     epochs = [e for e in events if e["type"] == "epoch"]
     assert [e["epoch"] for e in epochs] == [0, 1, 2, 3]
     assert all(set(e["losses"]) == {"cls_u", "memax", "cls_s", "rep_u", "rep_s"} for e in epochs)
     assert all(e["epochs"] == 4 and e["images_per_s"] > 0 for e in epochs)
+    assert all(e["step_seconds"] > 0 for e in epochs)
+    assert sum(e["step_seconds"] for e in epochs) < seconds
     assert epochs[0]["lr"] == pytest.approx(0.1)
     assert epochs[-1]["eta_s"] == pytest.approx(0.0, abs=1e-6)
     assert epochs[0]["eta_s"] > 0

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcdbench.api import Batch, RunContext, SimGCD, TailOutput, TaskInfo
+from gcdbench.api import Batch, ConfigError, RunContext, SimGCD, TailOutput, TaskInfo
 from gcdbench_medxplore.acam import ACAM, labelled_cosines
 from gcdbench_medxplore.anchors import Anchors, find_anchors
 from gcdbench_medxplore.confidence import attention_confidence, match_confidence
@@ -38,6 +38,7 @@ class MedXplore(SimGCD):
         modules = super().extra_modules()
         config = self.config
         if config.needs_faac:
+            self._check_pooling()
             side = math.ceil(self.task.image_size / self.backbone.stride)
             self._check_patches(side)
             generator = self.ctx.generator("faac")
@@ -116,6 +117,13 @@ class MedXplore(SimGCD):
     @property
     def _sees_both(self) -> bool:
         return self.config.needs_faac and self.config.faac.feature == "both"
+
+    def _check_pooling(self) -> None:
+        if self.config.faac.feature != "none" and not self.backbone.pools_map:
+            raise ConfigError(
+                f"FAAC's feature is the pooled X_out, but {self.backbone.name} summarises an image by its class token.",
+                hint="Keep the patch loss alone with --set faac.feature=none, or choose a convolutional backbone.",
+            )
 
     def _check_patches(self, side: int) -> None:
         if not self.config.needs_anchors:

@@ -87,6 +87,15 @@ def test_a_valid_border_prefers_corners_next_to_a_bright_cell():
     torch.testing.assert_close(replicate[0, :3, :3], torch.full((3, 3), 8 / 81))
 
 
+def test_a_repeated_border_counts_a_bright_corner_four_times():
+    """The other side of that finding."""
+    e = torch.zeros(1, 4, 4)
+    e[0, 0, 0] = 1.0
+    replicate = local_variance(e, border="replicate")
+    torch.testing.assert_close(replicate[0, 0, 0], torch.tensor(20 / 81))
+    torch.testing.assert_close(replicate[0, 1, 1], torch.tensor(8 / 81))
+
+
 def test_small_contrast_on_a_large_mean_keeps_its_digits():
     e = torch.full((1, 4, 4), 1000.0)
     e[0, 1, 1] += 0.01

@@ -17,7 +17,7 @@ from gcdbench_medxplore.variants import VARIANTS
 
 from gcdbench.api import Batch, ConfigError, SimGCD, SimGCDConfig, TailOutput
 from gcdbench.config import apply_overrides
-from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
+from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 
 
 def configured(**overrides):
@@ -258,6 +258,17 @@ def test_too_many_patches_are_refused_before_training_with_the_smallest_size():
     assert "image_size=20" in error.value.hint
     method, _, _ = train(MedXplore, configured(faac__k=16), epochs=1)
     assert method.patches == 16
+
+
+def test_a_backbone_with_a_class_token_has_no_pooled_x_out():
+    class Summarised(TinyBackbone):
+        pools_map = False
+
+    data, task, _ = tiny_task()
+    context = dataclasses.replace(tiny_context(epochs=1), load_backbone=Summarised)
+    with pytest.raises(ConfigError, match="class token"):
+        shrink(MedXplore)(MedXploreConfig(), task, context).fit(data)
+    shrink(MedXplore)(configured(faac__feature="none"), task, context).fit(data)
 
 
 def test_no_patches_are_asked_for_where_none_are_used():
