@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gcdbench.backbones import frozen
 from gcdbench.backbones.base import Backbone, TailOutput
 from gcdbench.backbones.channel_major import (
     MAX_CELLS,
@@ -57,12 +58,18 @@ steps needs running statistics that follow the trained stage."""
 class SameConv2d(nn.Conv2d):
     """A convolution whose padding is TensorFlow's "SAME" for the input at hand."""
 
+    def frame(self, x: Tensor) -> frozen.Frame:
+        """Zeros that belong around ``x``."""
+        return (
+            *same_padding(x.shape[3], self.kernel_size[1], self.stride[1]),
+            *same_padding(x.shape[2], self.kernel_size[0], self.stride[0]),
+        )
+
     def forward(self, x: Tensor) -> Tensor:
-        top, bottom = same_padding(x.shape[2], self.kernel_size[0], self.stride[0])
-        left, right = same_padding(x.shape[3], self.kernel_size[1], self.stride[1])
+        left, right, top, bottom = frame = self.frame(x)
         if (top, left) == (bottom, right):
             return functional.conv2d(x, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
-        x = functional.pad(x, (left, right, top, bottom))
+        x = functional.pad(x, frame)
         return functional.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 
@@ -102,6 +109,19 @@ class Block(nn.Module):
         out: Tensor = self._bn2(self._project_conv(y))
         return out + x if self.shortcut else out
 
+    def forward_frozen(self, x: Tensor) -> Tensor:
+        """The same with its norms folded into the convolutions and everything else into their passes."""
+        left, right, top, bottom = frame = self._depthwise_conv.frame(x)
+        padding = (top, left)
+        if (top, left) != (bottom, right):
+            padding = (0, 0)
+            y = frozen.expand_then_pad(x, self._expand_conv, frame) if self.expands else frozen.pad(x, frame)
+        else:
+            y = frozen.convolve(x, self._expand_conv, (0, 0), "relu6") if self.expands else x
+        y = frozen.convolve(y, self._depthwise_conv, padding, "relu6")
+        out = frozen.convolve(y, self._project_conv, (0, 0), "none")
+        return out.add_(x) if self.shortcut else out
+
     def forward_channel_major(self, x: Tensor, height: int, width: int) -> Tensor:
         """The same on (C, H·W, B)."""
         y = pointwise(x, self._expand_conv.weight)
@@ -125,9 +145,23 @@ class Lite0Prefix(nn.Module):
         self._blocks = _stack(range(FIRST_TRAINED))
 
     def forward(self, x: Tensor) -> Tensor:
+        if isinstance(self._bn0, nn.Identity) and frozen.usable(x):
+            return self.forward_frozen(x)
+        return self.forward_plain(x)
+
+    def forward_plain(self, x: Tensor) -> Tensor:
+        """As written in the textbook: for GPUs."""
         x = _relu6(self._bn0(self._conv_stem(x)))
         for block in self._blocks.values():
             x = block(x)
+        return x
+
+    def forward_frozen(self, x: Tensor) -> Tensor:
+        """The same on a CPU, once BatchNorm is folded."""
+        x = frozen.convolve(frozen.pad(x, self._conv_stem.frame(x)), self._conv_stem, (0, 0), "relu6")
+        for block in self._blocks.values():
+            assert isinstance(block, Block)
+            x = block.forward_frozen(x)
         return x
 
 

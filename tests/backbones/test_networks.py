@@ -10,6 +10,7 @@ from torch import nn
 
 from gcdbench.backbones.base import Backbone
 from gcdbench.backbones.builtin import gcdbench_backbones
+from gcdbench.backbones.frozen import usable
 from gcdbench.backbones.lite0 import load_lite0
 from gcdbench.backbones.resnet import load_resnet18
 from gcdbench.backbones.torchvision_shim import import_torchvision
@@ -37,6 +38,22 @@ def test_lite0_equals_the_package_it_comes_from(size: int) -> None:
     assert hidden.shape[1:] == (112, -(-size // 16), -(-size // 16))
     torch.testing.assert_close(output.map, expected, rtol=1e-3, atol=2e-3)
     torch.testing.assert_close(output.pooled, expected.mean(dim=(2, 3)), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [128, 97, 64, 33])
+@pytest.mark.parametrize("memory", [torch.channels_last, torch.contiguous_format])
+def test_lite0s_prefix_with_fused_passes_equals_the_plain_one(size: int, memory: torch.memory_format) -> None:
+    """Even and odd maps, so every way of padding; any layout of the images."""
+    prefix = load_lite0("none").prefix
+    for module in prefix.modules():  # random weights without biases would hide what padding is filled with
+        if isinstance(module, nn.Conv2d):
+            nn.init.uniform_(module.bias, -1.0, 1.0, generator=torch.Generator().manual_seed(module.out_channels))
+    images = random_images(3, size).contiguous(memory_format=memory)
+    with torch.no_grad():
+        assert usable(images)
+        fused, plain = prefix(images), prefix.forward_plain(images)
+    torch.testing.assert_close(fused, plain, rtol=1e-4, atol=1e-4 * float(plain.abs().max()))
+    assert torch.equal(prefix(images), prefix.forward_plain(images))  # a gradient is wanted: the plain modules
 
 
 def test_resnet18_equals_torchvision(tmp_path: Path) -> None:
