@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from gcdbench.native.loader import Geometry, load_kernels, pointer, share
 
@@ -61,6 +62,7 @@ class _Norm(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, gamma, beta, mean, variance = ctx.saved_tensors
         grad = grads[0].contiguous()
@@ -129,6 +131,7 @@ class _Separable(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, gamma0, beta0, weight, gamma1, beta1, mean0, variance0, mean1, variance1 = ctx.saved_tensors
         grad = grads[0].contiguous()

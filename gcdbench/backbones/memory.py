@@ -6,7 +6,7 @@ import ctypes
 import sys
 from functools import lru_cache
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # from glibc's malloc.h
 KEEP = 2**30 - 1
 
 
@@ -16,7 +16,7 @@ def keep_freed_memory() -> bool:
 
     glibc maps every block above 32 MB anew and unmaps it on free, so each large activation is paid for twice: once
     computed, once in page faults. On the frozen prefix at 64 images a batch that was about half of the time.
-    The peak memory of a process stays as it is.
+    The thresholds hold for the first arena only, so threads that build a bank share it.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -24,4 +24,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # musl has none
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, KEEP)) and bool(mallopt(M_TRIM_THRESHOLD, KEEP))
+    wanted = ((M_MMAP_THRESHOLD, KEEP), (M_TRIM_THRESHOLD, KEEP), (M_ARENA_MAX, 1))
+    return all(mallopt(parameter, value) == 1 for parameter, value in wanted)

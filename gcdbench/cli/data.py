@@ -30,7 +30,7 @@ def list_(data_root: Path | None, as_json: bool) -> None:
     """List datasets: what is here, what is missing, how large."""
     from dataclasses import asdict
 
-    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.files import format_bytes
     from gcdbench.data.inventory import list_presence
     from gcdbench.data.roots import data_roots
     from gcdbench.plugins.manager import get_manager
@@ -157,7 +157,7 @@ def prepare(
     """Decode and resize all images once into the cache, so that runs start at once."""
     import time
 
-    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.files import format_bytes
     from gcdbench.data.roots import cache_dir
     from gcdbench.data.store import prepare_store, store_bytes
 

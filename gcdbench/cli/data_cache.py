@@ -25,7 +25,7 @@ def list_(as_json: bool) -> None:
     from dataclasses import asdict
 
     from gcdbench.data.cache import list_cache
-    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.files import format_bytes
     from gcdbench.data.roots import cache_dir
 
     entries = list_cache(cache_dir())
@@ -40,7 +40,7 @@ def list_(as_json: bool) -> None:
 
 
 @cache.command()
-@click.option("--kind", default=None, help="Only one kind: stores, banks or arrays.")
+@click.option("--kind", type=click.Choice(["stores", "banks", "features", "arrays"]), help="Only one kind.")
 @click.option("--key", default=None, help="Only the entry with this key.")
 def clear(kind: str | None, key: str | None) -> None:
     """Delete everything in the cache, or a part of it. It is made again when it is needed."""
@@ -61,7 +61,7 @@ def trim(limit: str) -> None:
 
 
 def _say(gone: list[CacheEntry]) -> None:
-    from gcdbench.data.cachefile import format_bytes
+    from gcdbench.data.files import format_bytes
 
     freed = format_bytes(sum(entry.bytes for entry in gone))
     click.echo(f"{len(gone)} entries deleted, {freed} freed.")

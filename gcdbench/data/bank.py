@@ -19,8 +19,9 @@ from torch import Tensor
 
 from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
-from gcdbench.data.cachefile import Recipe, format_bytes, open_array
+from gcdbench.data.cachefile import Recipe, open_array
 from gcdbench.data.draws import random_words
+from gcdbench.data.files import format_bytes
 from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
 from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
@@ -240,6 +241,9 @@ def _identity(ctx: RunContext, backbone: Backbone) -> dict[str, Any]:
         "backbone": backbone.name,
         "weights": backbone.weights_sha256,
         "image_size": ctx.image_size,
+        "mean": backbone.mean,
+        "std": backbone.std,
+        "device": torch.device(ctx.device).type,
         # Compiled and plain kernels differ in the last bits.
         "kernels": describe_kernels(),
     }

@@ -36,6 +36,8 @@ def list_cache(cache: Path) -> list[CacheEntry]:
     """Everything complete in the cache, the least recently used first."""
     entries = []
     for file in cache.glob("*/*/meta.json"):
+        if file.parent.name.startswith("."):
+            continue  # being made by another process
         try:
             meta = json.loads(file.read_text(encoding="utf-8"))
             used = file.stat().st_mtime
@@ -85,10 +87,10 @@ def trim_cache(cache: Path, limit: int) -> list[CacheEntry]:
 
 def remove_leftovers(cache: Path) -> None:
     """Delete unfinished folders whose builder is gone; one that is still at work holds its lock."""
-    for folder in [*cache.glob("*/.tmp-*"), *cache.glob("*/*.part*")]:
+    for folder in cache.glob("*/.tmp-*"):
         if not folder.is_dir():
             continue
-        key = folder.name.removeprefix(".tmp-").partition(".part")[0]
+        key = folder.name.removeprefix(".tmp-")
         kind = {"stores": "store", "arrays": "arrays"}.get(folder.parent.name, "")
         locks = [cache / "locks" / f"{kind}-{key}.lock", folder.parent / f"{key}.lock"]
         if all(_is_free(lock) for lock in locks if lock.exists()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,10 +19,11 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
+from gcdbench.data.files import DISK_FULL, format_bytes, new_folder, reserve, touch
 from gcdbench.errors import DiskSpaceError
 
 DATA, META = "data.npy", "meta.json"
-FORMAT = 1
+FORMAT = 2
 HEADROOM = 64 * 2**20
 """Bytes that are left free on the disk."""
 
@@ -47,7 +47,8 @@ class Recipe:
     @property
     def key(self) -> str:
         """Name of the directory."""
-        text = json.dumps({"format": FORMAT, **self.identity}, sort_keys=True, separators=(",", ":"))
+        form = {"format": FORMAT, "shape": self.shape, "dtype": np.dtype(self.dtype).str}
+        text = json.dumps({**form, **self.identity}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     @property
@@ -66,27 +67,37 @@ def open_array(folder: Path | None, recipe: Recipe) -> NDArray[Any]:
         recipe.fill(array)
         return array
     home = folder / recipe.key
-    if not (home / META).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{recipe.key}.lock")
+    while True:
+        if not _complete(home):
+            _build_once(home, recipe)
+        touch(home / META)
         try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            recipe.wait()
-            lock.acquire()
-        try:
-            if not (home / META).is_file():
-                _build(home, recipe)
-        finally:
-            lock.release()
-    os.utime(home / META)  # last use, for eviction
-    return np.load(home / DATA, mmap_mode="r")  # type: ignore[no-any-return]
+            return np.load(home / DATA, mmap_mode="r")  # type: ignore[no-any-return]
+        except FileNotFoundError:  # somebody has just cleared the cache
+            continue
+
+
+def _complete(home: Path) -> bool:
+    return (home / META).is_file() and (home / DATA).is_file()
+
+
+def _build_once(home: Path, recipe: Recipe) -> None:
+    """Build, or wait for the process that does."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(home.with_name(f"{recipe.key}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        recipe.wait()
+        lock.acquire()
+    try:
+        if not _complete(home):
+            _build(home, recipe)
+    finally:
+        lock.release()
 
 
 def _build(home: Path, recipe: Recipe) -> None:
-    # Whoever holds the lock is the only builder: other unfinished directories belong to killed ones.
-    for left in home.parent.glob(f"{recipe.key}.part*"):
-        shutil.rmtree(left, ignore_errors=True)
     free = shutil.disk_usage(home.parent).free
     if recipe.size + HEADROOM > free:
         raise DiskSpaceError(
@@ -96,37 +107,22 @@ def _build(home: Path, recipe: Recipe) -> None:
             " or use fewer views (--set views=bank:4) or none (--set views=online).",
         )
     recipe.announce(recipe.size)
-    part = home.with_name(f"{recipe.key}.part{os.getpid()}")
-    part.mkdir()
     try:
-        array = np.lib.format.open_memmap(part / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape)
-        recipe.fill(array)
-        array.flush()
-        del array
-        meta = {"format": FORMAT, "title": recipe.title, "bytes": recipe.size, "identity": dict(recipe.identity)}
-        with (part / META).open("w", encoding="utf-8") as stream:
-            json.dump(meta, stream, indent=1, sort_keys=True)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if home.exists():  # incomplete: it has no meta.json
-            shutil.rmtree(home)
-        os.replace(part, home)
+        # Whoever holds the lock is the only builder.
+        with new_folder(home) as unfinished:
+            array = np.lib.format.open_memmap(
+                unfinished / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape
+            )
+            reserve(unfinished / DATA)
+            recipe.fill(array)
+            array.flush()
+            del array
+            meta = {"format": FORMAT, "title": recipe.title, "bytes": recipe.size, "identity": dict(recipe.identity)}
+            (unfinished / META).write_text(json.dumps(meta, indent=1, sort_keys=True), encoding="utf-8")
     except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
-        if error.errno == 28:  # no space left on device
+        if error.errno in DISK_FULL:
             raise DiskSpaceError(
                 f"The disk ran full while the {recipe.title} was written to '{home.parent}'.",
                 hint="Free some room ('gcdbench data cache clear') or set GCDBENCH_CACHE to a larger disk.",
             ) from error
         raise
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-
-
-def format_bytes(count: int) -> str:
-    """A size for people, in powers of 1000."""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count} bytes"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,9 +12,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gcdbench.data.cachefile import format_bytes
 from gcdbench.data.workers import Progress
 from gcdbench.errors import DiskSpaceError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers that mean: no room."""
 
 _SLACK = 64 * 2**20
 
@@ -91,3 +95,32 @@ def no_space(folder: Path, needed: int, free: int, what: str) -> DiskSpaceError:
         f"{what} needs {format_bytes(needed)} in {folder}, where {format_bytes(free)} are free.",
         hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to another disk, or choose a smaller image size.",
     )
+
+
+def reserve(file: Path) -> None:
+    """Claim a file's blocks now, so that a full disk is met before the work and not in the middle of it.
+
+    What is written through a memory map can report nothing then: the process would die.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with file.open("r+b") as handle:
+        try:
+            os.posix_fallocate(handle.fileno(), 0, file.stat().st_size)
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise  # other errors only say that this file system cannot reserve
+
+
+def touch(file: Path) -> None:
+    """Remember the last use, which is what ``gcdbench data cache trim`` goes by."""
+    with contextlib.suppress(OSError):  # a cache may be shared read-only
+        os.utime(file)
+
+
+def format_bytes(count: int) -> str:
+    """A size for people, in powers of 1000."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count} bytes"

@@ -7,11 +7,8 @@ neither names nor labels are in the folder. Stores are shared by all processes a
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
-from gcdbench.data.files import new_folder, no_space, only_one, require_space
+from gcdbench.data.files import DISK_FULL, new_folder, no_space, only_one, require_space, reserve, touch
 from gcdbench.data.hashing import Digests, content_hashes, content_order, hex_digests, refuse_unreadable
 from gcdbench.data.imaging import RULE, UnreadableImageError, open_image, stored_side, to_square
 from gcdbench.data.types import DatasetSource, IntArray, Pixels
@@ -82,7 +79,7 @@ def prepare_store(
         with only_one(cache_dir, f"store-{key}", progress):
             if not _complete(folder, len(source), side):
                 _build(source, folder, rows, order, side, workers, progress)
-    _touch(folder / "meta.json")
+    touch(folder / "meta.json")
     pixels = np.load(folder / "pixels.npy", mmap_mode="r")
     return ImageStore(pixels=pixels, sha256=hex_digests(rows), order=order, key=key, folder=folder)
 
@@ -125,7 +122,7 @@ def _build(
             array = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(rows), side, side, 3))
             offset = int(array.offset)
             del array
-            _reserve(file)
+            reserve(file)
             row_of = np.empty(len(order), dtype=np.int64)
             row_of[order] = np.arange(len(order))
             expected = np.empty_like(rows)
@@ -152,21 +149,9 @@ def _build(
             meta |= {"count": len(rows), "side": side, "bytes": needed}
             (temporary / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             raise no_space(folder.parent, needed, shutil.disk_usage(folder.parent).free, what) from None
         raise DataError(f"{what} could not be written to {folder.parent}: {error.strerror or error}.") from error
-
-
-def _reserve(file: Path) -> None:
-    """Claim the blocks now, so that a full disk is met before the work and not in the middle of it."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    with file.open("r+b") as handle:
-        try:
-            os.posix_fallocate(handle.fileno(), 0, file.stat().st_size)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise  # other errors only say that this file system cannot reserve
 
 
 def _fill(job: _Job, chunk: range) -> list[tuple[int, str]]:
@@ -177,7 +162,7 @@ def _fill(job: _Job, chunk: range) -> list[tuple[int, str]]:
             try:
                 _write_row(job, handle, index)
             except (UnreadableImageError, OSError) as error:
-                if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                if isinstance(error, OSError) and error.errno in DISK_FULL:
                     raise
                 failures.append((index, str(error)))
     return failures
@@ -199,9 +184,3 @@ def _complete(folder: Path, count: int, side: int) -> bool:
         return (folder / "meta.json").is_file() and size >= count * side**2 * 3
     except OSError:
         return False
-
-
-def _touch(file: Path) -> None:
-    """Remember the last use, which is what ``gcdbench data cache trim`` goes by."""
-    with contextlib.suppress(OSError):  # a cache may be shared read-only
-        os.utime(file)

@@ -200,6 +200,8 @@ def render(
     kernels = load_kernels()
     if kernels is None:
         return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
+    if pixels.shape[1] != pixels.shape[2] or len(parameters.top) != len(pixels):
+        raise ValueError("views are made of square images, with parameters for each of them")
     out = torch.empty(len(pixels), size, size, 3)
     arrays = [
         torch.from_numpy(np.require(array, dtype=kind, requirements=["C", "W"]))

@@ -46,7 +46,7 @@ SWITCH = "GCDBENCH_NATIVE"
 TRIAL = """
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
-sys.exit(library.try_kernels())
+sys.exit(library.try_kernels() or library.try_views())
 """
 
 

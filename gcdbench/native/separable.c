@@ -307,7 +307,7 @@ int separable_backward(int64_t first, int64_t last, const geometry *s, const flo
     return failed;
 }
 
-/* Run everything once on a small map, to find out in a child process whether this processor can. 0 means it can. */
+/* Run everything in this file once on a small map, to find out in a child process whether this processor can. 0 means it can. */
 int try_kernels(void)
 {
     enum { B = BLOCK + 5, H = 3, K = 5 }; /* a whole block and some more */

@@ -112,3 +112,18 @@ int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *
     free(r);
     return 0;
 }
+
+/* Make one small view with every operation, as try_kernels does for the training kernels. 0 means it worked. */
+int try_views(void)
+{
+    enum { SIDE = 23, SIZE = 19 };
+    static unsigned char pixels[SIDE * SIDE * 3], flip[1] = {1};
+    static float out[SIZE * SIZE * 3];
+    const int64_t top = 2, left = 3, order[4] = {BRIGHTNESS, CONTRAST, SATURATION, HUE};
+    const float factors[4] = {1.1f, 0.9f, 1.2f, 0.05f}, mean[3] = {0.5f, 0.5f, 0.5f}, std[3] = {0.2f, 0.2f, 0.2f};
+    for (int64_t i = 0; i < SIDE * SIDE * 3; i++) pixels[i] = (unsigned char)(i % 251);
+    if (make_views(0, 1, pixels, out, SIDE, SIZE, &top, &left, flip, factors, order, mean, std)) return 1;
+    for (int64_t i = 0; i < SIZE * SIZE * 3; i++)
+        if (!(out[i] >= -3.0f && out[i] <= 3.0f)) return 1;
+    return 0;
+}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import multiprocessing
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -17,6 +19,7 @@ from torch import Tensor, nn
 from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
 from gcdbench.data import bank, cachefile
+from gcdbench.data.files import format_bytes
 from gcdbench.data.types import ImageView, Pixels
 from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
 from gcdbench.errors import ConfigError, DiskSpaceError
@@ -145,14 +148,18 @@ def test_second_opening_computes_nothing(tmp_path: Path, store: Pixels, monkeypa
         {"image_size": 12},
         {"views": "bank:2"},
         {"augmentation": "geometric"},
-        {"weights": "x"},
+        {"backbone": {"weights_sha256": "x"}},
+        {"backbone": {"name": "other"}},
+        {"backbone": {"mean": (0.5, 0.5, 0.5)}},
+        {"backbone": {"std": (0.5, 0.5, 0.5)}},
     ],
 )
 def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixels, change: dict[str, Any]) -> None:
     bank.open_views(context(tmp_path), store)
-    if "weights" in change:
+    if "backbone" in change:
         other = SmallBackbone()
-        other.weights_sha256 = change["weights"]
+        for name, value in change["backbone"].items():
+            setattr(other, name, value)
         change = {"load_backbone": lambda: other}
     bank.open_views(context(tmp_path, **change), store)
     assert len(banks(tmp_path)) == 2
@@ -176,7 +183,7 @@ def test_size_is_said_before_and_progress_during_the_work(tmp_path: Path, store:
     bank.open_views(context(tmp_path, log=events.append), store)
     assert events[0]["type"] == "note"
     size = COUNT * 4 * 8 * 8 * 5 * 2
-    assert cachefile.format_bytes(size) in events[0]["message"]
+    assert format_bytes(size) in events[0]["message"]
     progress = [event for event in events if event["type"] == "progress"]
     assert progress[0]["done"] == 0
     assert progress[-1]["done"] == progress[-1]["total"] == COUNT * 4
@@ -212,10 +219,50 @@ def test_a_failed_build_leaves_nothing_behind(tmp_path: Path, store: Pixels, mon
     assert len(banks(tmp_path)) == 1
 
 
+def test_a_disk_that_fills_up_during_the_work_is_one_sentence(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are claimed before anything is written through the map, where a full disk would end the process."""
+
+    def no_room(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    monkeypatch.setattr(bank, "fill_bank", lambda *arguments: pytest.fail("began to write"))
+    with pytest.raises(DiskSpaceError, match="ran full"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+
+
+def test_a_cache_of_somebody_else_can_be_read(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise PermissionError
+
+    first = bank.open_views(context(tmp_path), store).test(np.arange(3))
+    monkeypatch.setattr(os, "utime", refuse)
+    assert torch.equal(first, bank.open_views(context(tmp_path), store).test(np.arange(3)))
+
+
+def test_a_bank_that_is_cleared_while_it_is_opened_is_built_again(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank.open_views(context(tmp_path), store)
+    calls: list[Path] = []
+
+    def clear_first(file: Path) -> None:
+        if not calls:
+            shutil.rmtree(file.parent)
+        calls.append(file)
+
+    monkeypatch.setattr(cachefile, "touch", clear_first)
+    assert len(bank.open_views(context(tmp_path), store).test(np.arange(3))) == 3
+    assert len(calls) == 2
+
+
 def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
     bank.open_views(context(tmp_path), store)
     home = banks(tmp_path)[0]
-    left = home.with_name(f"{home.name}.part123")
+    left = home.with_name(f".tmp-{home.name}")
     home.rename(left)
     (left / cachefile.META).unlink()
     bank.open_views(context(tmp_path), store)

@@ -39,6 +39,7 @@ def keys(cache: Path) -> list[str]:
 def test_listing_is_by_last_use_and_ignores_what_is_not_an_entry(filled: Path) -> None:
     (filled / "stores" / "broken").mkdir()
     (filled / "stores" / "broken" / "meta.json").write_text("{")
+    entry(filled, "banks", ".tmp-unfinished", 800, 4000)
     assert keys(filled) == ["s-old", "b-mid", "s-new"]
     assert [item.bytes for item in list_cache(filled)] == [100, 400, 200]
     assert list_cache(filled / "nowhere") == []
@@ -63,7 +64,7 @@ def test_clearing(filled: Path) -> None:
 
 
 def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) -> None:
-    for name in ("stores/.tmp-dead", "stores/.tmp-alive", "banks/gone.part12", "banks/busy.part13"):
+    for name in ("stores/.tmp-dead", "stores/.tmp-alive", "banks/.tmp-gone", "banks/.tmp-busy"):
         (filled / name).mkdir(parents=True)
     (filled / "locks").mkdir()
     with FileLock(filled / "locks" / "store-alive.lock"), FileLock(filled / "banks" / "busy.lock"):
@@ -73,7 +74,7 @@ def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) ->
         "s-new",
         "b-mid",
         ".tmp-alive",
-        "busy.part13",
+        ".tmp-busy",
     }
 
 
