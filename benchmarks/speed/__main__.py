@@ -39,8 +39,6 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": package_versions(),
         "kernels": describe_kernels(),
-        "date": time.strftime("%Y-%m-%d"),
-        "load_before": os.getloadavg(),
     }
 
 
@@ -94,10 +92,14 @@ def main() -> None:
         base = Settings(folder=str(folder), steps=options.steps, images=options.images)
         if options.quick:
             base = Settings(folder=str(folder), steps=2, warmup=1, images=64, batch=8, image_size=64, views="bank:2")
-        results["machine"] = {**describe_machine(), "images": "Kvasir" if real else "made"}
+        machine = {**describe_machine(), "images": "Kvasir" if real else "made"}
+        if results.setdefault("machine", machine) != machine:
+            parser.error(f"{options.output} was measured on another machine or set of versions: delete it, or --output")
         for section in sections:
             started = time.perf_counter()
+            when = {"date": time.strftime("%Y-%m-%d"), "load_before": os.getloadavg()}
             results[section] = run_section(section, base, options)
+            results.setdefault("when", {})[section] = when
             print(f"{section}: {time.perf_counter() - started:.0f} s", flush=True)
     print(write_tables(results, None if options.quick else ROOT / "docs" / "speed.md"))
     if not options.quick:

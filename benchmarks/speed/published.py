@@ -54,7 +54,7 @@ class TwoViews(Dataset[Any]):
     def __getitem__(self, index: int) -> tuple[list[Tensor], int]:
         image = Image.open(BytesIO(self.source.raw(index))).convert("RGB")
         views = [self.transform(image) for _ in range(2 if self.train else 1)]
-        return views, (index % 4 if index % 4 == 0 else -1)
+        return views, (index // 4 % 4 if index % 4 == 0 else -1)
 
 
 class WholeNetwork(nn.Module):
@@ -75,8 +75,16 @@ class WholeNetwork(nn.Module):
             self.features = network.extract_features
             trained, self.channels = [*network._blocks[11:], network._conv_head, network._bn1], 1280
         self.requires_grad_(False)
+        self.trained = trained
         for module in trained:
             module.requires_grad_(True)
+
+    def train(self, mode: bool = True) -> WholeNetwork:
+        """Frozen stages keep their statistics, as in our loop; published scripts often let them drift."""
+        super().train(False)
+        for module in self.trained:
+            module.train(mode)
+        return self
 
     def forward(self, images: Tensor) -> TailOutput:
         feature_map = self.features(images)

@@ -6,6 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+WHOLE = {
+    "published": "published style",
+    "published, many runs": "published style, one run a core",
+    "online": "online",
+    "bank": "bank",
+    "bank, many runs": "bank, one run a core",
+}
+"""Ways of working that whole runs are compared by."""
+
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -31,7 +40,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
         runs.append(
             [
                 row["backbone"],
-                *(f"{whole[kind]:.0f}" for kind in ("published", "online", "bank", "bank, many runs")),
+                *(f"{whole[kind]:.0f}" for kind in WHOLE),
                 f"{row['ratio_online']:.1f}",
                 f"**{row['ratio_one_run']:.1f}**",
                 f"**{row['ratio_many_runs']:.1f}**",
@@ -46,10 +55,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
             f"Views a second in training steps alone ({title}):",
             table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
             f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
-            table(
-                ["network", "published style", "online", "bank", f"bank, {seeds}", "online ×", "bank ×", f"{seeds} ×"],
-                runs,
-            ),
+            table(["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×"], runs),
         ]
     )
 
@@ -125,8 +131,9 @@ def write_tables(results: dict[str, Any], document: Path | None) -> str:
     """All tables as text; also put between the marks of ``document``."""
     machine = results["machine"]
     versions = machine["packages"]
+    dates = ", ".join(sorted({when["date"] for when in results["when"].values()}))
     parts = [
-        f"Measured {machine['date']} on {machine['cores']} cores ({machine['cpu']}), torch {versions['torch']},"
+        f"Measured {dates} on {machine['cores']} cores ({machine['cpu']}), torch {versions['torch']},"
         f" {machine['kernels']} kernels, {machine['images']} images."
     ]
     parts += [describe(results[name]) for name, describe in DESCRIBE.items() if name in results]

@@ -17,7 +17,8 @@ def test_run_times_are_put_together_from_their_parts() -> None:
         "published": {"step": 2.0, "evaluation": 0.1},
         "online": {"images": 50, "prepare": 1.0, "bank": 0.0, "step": 1.0, "evaluation": 0.02},
         "bank": {"images": 50, "prepare": 1.0, "bank": 4.0, "step": 0.25, "evaluation": 0.01},
-        "side_by_side": [{"step": 0.4}, {"step": 0.4}],
+        "side_by_side": [{"step": 0.4, "evaluation": 0.02}] * 2,
+        "published_side_by_side": [{"step": 3.0, "evaluation": 0.1}] * 2,
     }
     row = loops.summarise(
         settings.Settings(folder="", batch=10, views="bank:3"), [measured], total=100, epochs=2, runs=10
@@ -26,8 +27,10 @@ def test_run_times_are_put_together_from_their_parts() -> None:
     assert seconds["published"] == pytest.approx(20 * 2 + 2 * 75 * 0.1)
     assert seconds["online"] == pytest.approx(2 * 1 + 20 * 1 + 75 * 0.02)
     assert seconds["bank"] == pytest.approx(2 * 5 + 20 * 0.25 + 75 * 0.01)
-    assert seconds["bank, many runs"] == pytest.approx((2 * 5 + 10 * 20 / 5) / 10)
+    assert seconds["bank, many runs"] == pytest.approx(2 * 5 / 10 + (20 * 0.4 + 75 * 0.02) / 2)
+    assert seconds["published, many runs"] == pytest.approx((20 * 3 + 2 * 75 * 0.1) / 2)
     assert row["ratio_one_run"] == pytest.approx(55 / 15.75)
+    assert row["ratio_many_runs"] == pytest.approx(37.5 / 5.75)  # against the better of the published style's two ways
     assert row["step_views_per_second"]["side by side"] == pytest.approx(2 * 10 * 5)
     assert row["bank_views_per_second"] == pytest.approx(50 * 4 / 4)
 
@@ -36,8 +39,8 @@ def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
     """The text around them stays, however often they are written."""
     page = tmp_path / "speed.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    machine = {"date": "d", "cores": 2, "cpu": "c", "packages": {"torch": "t"}, "kernels": "native", "images": "made"}
-    results = {"machine": machine, "startup": {"help": 0.35, "click": 0.15}}
+    machine = {"cores": 2, "cpu": "c", "packages": {"torch": "t"}, "kernels": "native", "images": "made"}
+    results = {"machine": machine, "when": {"startup": {"date": "d"}}, "startup": {"help": 0.35, "click": 0.15}}
     for _ in range(2):
         text = report.write_tables(results, page)
         assert "0.20 s more" in text
