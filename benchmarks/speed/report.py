@@ -40,7 +40,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
         runs.append(
             [
                 row["backbone"],
-                *(f"{whole[kind]:.0f}" for kind in WHOLE),
+                *(f"{whole[kind]:.0f}" if kind in whole else "not measured" for kind in WHOLE),
                 f"{row['ratio_online']:.1f}",
                 f"**{row['ratio_one_run']:.1f}**",
                 f"**{row['ratio_many_runs']:.1f}**",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,11 @@ def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
         assert content.endswith("\nafter\n")
         assert content.count("0.20 s more") == 1
         assert "old" not in content
+
+
+def test_the_page_follows_from_the_stored_figures(tmp_path: Path) -> None:
+    root = Path(report.__file__).parents[2]
+    page = tmp_path / "speed.md"
+    page.write_text((root / "docs" / "speed.md").read_text(encoding="utf-8"), encoding="utf-8")
+    report.write_tables(json.loads((root / "benchmarks" / "results" / "speed.json").read_text(encoding="utf-8")), page)
+    assert page.read_text(encoding="utf-8") == (root / "docs" / "speed.md").read_text(encoding="utf-8")
