@@ -57,7 +57,8 @@ def result_table(records: Sequence[CellRecord], dataset: str) -> str:
         if record.dataset == dataset and record.status == DONE and is_plain(record):
             groups.setdefault((record.method, record.variant), []).append(record)
     lines = [" | ".join(["| method | n | All of each seed", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
-    for method, variant in sorted(groups, key=lambda key: (METHODS.index(key[0]), key[1])):
+    place = {method: number for number, method in enumerate(METHODS)}  # any other method comes last
+    for method, variant in sorted(groups, key=lambda key: (place.get(key[0], len(place)), key)):
         runs = groups[method, variant]
         if len({run.settings for run in runs}) > 1:
             raise SystemExit(f"Runs of {method} {variant} on {dataset} differ in more than the seed.")
