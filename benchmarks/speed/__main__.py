@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed [--data-root DIR] [--only loops,step,...] [--quick]
 
-Needs about 40 minutes on two quiet cores; ``--quick`` takes two and shows only that everything works.
+Needs about half an hour on two quiet cores; ``--quick`` takes two and shows only that everything works.
 Results go to benchmarks/results/speed.json and, as tables, into docs/speed.md.
 """
 

@@ -89,7 +89,7 @@ def describe_scaling(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return "Cost against the number of images N, clusters K and stored views V:\n\n" + table(
-        ["", "bank, ms a view", "step, ms", "prediction, ms an image"], body
+        ["", "bank, ms a view", "fastest step, ms", "prediction, ms an image"], body
     )
 
 
