@@ -137,6 +137,32 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairedDifference:
+    """One method minus another over the runs they share: in how many of them it is above, and the test's p."""
+
+    summary: Summary
+    above: int
+    p: float
+
+
+def paired_difference(scores: Mapping[Hashable, float], reference: Mapping[Hashable, float]) -> PairedDifference | None:
+    """Difference over the keys (a seed, or dataset and seed) that both have; None when they share none."""
+    differences = shared_differences(scores, reference)
+    if not differences:
+        return None
+    return PairedDifference(
+        summary=summarise(differences),
+        above=sum(difference > 0 for difference in differences),
+        p=sign_flip_test(differences),
+    )
+
+
+def shared_differences(scores: Mapping[Hashable, float], reference: Mapping[Hashable, float]) -> list[float]:
+    """Score minus reference for each key of the reference that both have, in the reference's order."""
+    return [scores[key] - value for key, value in reference.items() if key in scores]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """The best method of a column against every other one.
 
@@ -166,9 +192,9 @@ def compare_with_best(
     others = [name for name in scores if name != best]
     raw, pairs = [], {}
     for name in others:
-        shared = [key for key in scores[best] if key in scores[name]]
-        pairs[name] = len(shared)
-        raw.append(sign_flip_test([scores[best][key] - scores[name][key] for key in shared]))
+        differences = shared_differences(scores[best], scores[name])
+        pairs[name] = len(differences)
+        raw.append(sign_flip_test(differences))
     adjusted = dict(zip(others, holm(raw), strict=True))
     needed, fewest = pairs_needed(len(others), alpha), min(pairs.values())
     losing = [name for name in others if adjusted[name] > alpha]

@@ -35,6 +35,7 @@ LAYOUTS = ("auto", "long", "wide", "tall")
     help="long: a line a method; wide: as in a paper; tall: a line a score; auto: long, or tall from four scores on.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@click.option("--against", metavar="ROW", help="Differences to this row over shared seeds, with a paired test.")
 @click.option("--explain", nargs=2, metavar="METHOD DATASET", help="Name the runs behind a cell.")
 @click.option("--check", type=click.Path(path_type=Path), help="Fail when FILE is not what the runs give now.")
 @runs_option
@@ -49,6 +50,7 @@ def command(
     format_name: str | None,
     layout: Layout,
     output: Path | None,
+    against: str | None,
     explain: tuple[str, str] | None,
     check: Path | None,
     runs: Path,
@@ -73,8 +75,10 @@ def command(
     if suite is None:
         from gcdbench.tables.plain import plain_table
 
-        if explain:
-            raise ConfigError("--explain needs a suite.", hint="'gcdbench status' lists all runs.")
+        if explain or against:
+            raise ConfigError(
+                f"--{'explain' if explain else 'against'} needs a suite.", hint="'gcdbench status' lists all runs."
+            )
         if not records:
             click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
             return
@@ -95,6 +99,7 @@ def command(
             scores=chosen,
             evaluation=evaluation,
             bootstrap=RunBootstrap(evaluation),
+            against=against,
         )
         if explain:
             _explain(table, suite, explain, records)

@@ -107,12 +107,13 @@ def build_table(
         columns=tuple(columns),
         scores=tuple(scores),
         entries=entries,
-        notes=(*notes, *_standing_notes(entries), *verdicts, *_overall(together, rows, len(begun))),
+        notes=(*notes, *standing_notes(entries), *verdicts, *_overall(together, rows, len(begun))),
         ranks=mean_rank(together),
     )
 
 
-def _scores_by_seed(records: Sequence[CellRecord], score: str, seeds: Sequence[int] | None) -> dict[Hashable, float]:
+def scores_by_seed(records: Sequence[CellRecord], score: str, seeds: Sequence[int] | None) -> dict[Hashable, float]:
+    """One score of the finished runs of a cell; ``seeds`` None takes every seed."""
     return {
         seed: record.scores[score]
         for seed, record in finished(records).items()
@@ -136,7 +137,7 @@ def _mark_best(
             for score in scores:
                 if score in NO_BEST:
                     continue
-                table = {key: _scores_by_seed(runs.get((key, column.key), ()), score, seeds) for key in members}
+                table = {key: scores_by_seed(runs.get((key, column.key), ()), score, seeds) for key in members}
                 result = compare_with_best(table, higher_is_better=score not in LOWER_IS_BETTER)
                 if result is None:
                     continue
@@ -171,7 +172,7 @@ def _over_columns(
         found: dict[Hashable, float] = {
             (column.key, seed): value
             for column in columns
-            for seed, value in _scores_by_seed(runs.get((row.key, column.key), ()), HEADLINE, seeds).items()
+            for seed, value in scores_by_seed(runs.get((row.key, column.key), ()), HEADLINE, seeds).items()
         }
         if found:
             table[row.key] = found
@@ -200,7 +201,8 @@ def _short_titles(rows: Sequence[RowHead]) -> dict[str, str]:
     return {row.key: " ".join(row.labels[i] for i in varying if row.labels[i]) for row in rows}
 
 
-def _standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:
+def standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:
+    """What the marks in the cells mean, and how many runs failed."""
     notes = []
     shown = [entry for entry in entries.values() if entry.n]
     if any(entry.missing for entry in shown):

@@ -77,22 +77,22 @@ def _say_once(table: ResultTable) -> ResultTable:
     )
 
 
-def mean_text(entry: Entry, score: str = "") -> str:
-    """``72.8 ± 0.4`` with the mark of an incomplete cell."""
+def mean_text(entry: Entry, score: str = "", *, signed: bool = False) -> str:
+    """``72.8 ± 0.4`` with the mark of an incomplete cell; a difference always has its sign."""
     if entry.mean is None:
         return NOT_RUN
-    digits = DECIMALS.get(score, PERCENT_DECIMALS)
+    digits, sign = DECIMALS.get(score, PERCENT_DECIMALS), "+" if signed else ""
     spread = "" if entry.sd is None else f" ± {entry.sd:.{digits}f}"
-    return f"{entry.mean:.{digits}f}{spread}{'†' if entry.missing else ''}"
+    return f"{entry.mean:{sign}.{digits}f}{spread}{'†' if entry.missing else ''}"
 
 
-def interval_text(entry: Entry, score: str = "") -> str:
+def interval_text(entry: Entry, score: str = "", *, signed: bool = False) -> str:
     """``[71.9, 73.7]``, marked when it is over images and not over seeds."""
     if entry.low is None or entry.high is None:
         return NOT_RUN
-    digits = DECIMALS.get(score, PERCENT_DECIMALS)
+    digits, sign = DECIMALS.get(score, PERCENT_DECIMALS), "+" if signed else ""
     mark = "‡" if entry.interval_kind == "bootstrap" else ""
-    return f"[{entry.low:.{digits}f}, {entry.high:.{digits}f}]{mark}"
+    return f"[{entry.low:{sign}.{digits}f}, {entry.high:{sign}.{digits}f}]{mark}"
 
 
 def difference_text(entry: Entry, score: str = "") -> str:
@@ -116,10 +116,25 @@ def _count(entry: Entry) -> GridCell:
 
 
 FACTS = ("mean ± sd", "95 % interval", "reported", "Δ")
+PAIRED_FACTS = ("difference ± sd", "95 % interval", "p", "above")
 
 
-def _facts(entry: Entry, score: str) -> tuple[GridCell, ...]:
-    """The cells below FACTS."""
+def _fact_titles(table: ResultTable) -> tuple[str, ...]:
+    """What stands below each score."""
+    if table.reference:
+        return PAIRED_FACTS
+    return FACTS if table.has_reported else FACTS[:2]
+
+
+def _facts(table: ResultTable, entry: Entry, score: str) -> tuple[GridCell, ...]:
+    """The cells below FACTS or PAIRED_FACTS."""
+    if table.reference:
+        return (
+            GridCell(text=mean_text(entry, score, signed=True), value=entry.mean, bold=entry.bold),
+            GridCell(text=interval_text(entry, score, signed=True), value=entry.low, faint=True),
+            GridCell(text=NOT_RUN if entry.p is None else f"{entry.p:.3f}", value=entry.p),
+            GridCell(text=NOT_RUN if entry.above is None else f"{entry.above} of {entry.n}", value=entry.above),
+        )
     value = entry.reported.value if entry.reported else None
     return (
         GridCell(text=mean_text(entry, score), value=entry.mean, bold=entry.bold),
@@ -131,13 +146,13 @@ def _facts(entry: Entry, score: str) -> tuple[GridCell, ...]:
 
 def _long(table: ResultTable) -> Grid:
     # What a run cost has no interval and no published value to stand beside.
-    full = 4 if table.has_reported else 2
-    widths = {score: 1 if score in SPENT else full for score in table.scores}
+    titles = _fact_titles(table)
+    widths = {score: 1 if score in SPENT else len(titles) for score in table.scores}
     upper: list[tuple[str, int]] = [("", len(table.label_titles) + 1)]
     lower: list[tuple[str, int]] = [(title, 1) for title in (*table.label_titles, "n")]
     for score in table.scores:
         upper.append((score_title(score), widths[score]))
-        lower += [(text, 1) for text in FACTS[: widths[score]]]
+        lower += [(text, 1) for text in titles[: widths[score]]]
     rows: list[GridRow] = []
     for column in table.columns:
         if column.title:
@@ -145,7 +160,7 @@ def _long(table: ResultTable) -> Grid:
         for row in table.rows:
             cells = [*_labels(row), _count(table.entry(row.key, column.key, table.scores[0]))]
             for score in table.scores:
-                cells += _facts(table.entry(row.key, column.key, score), score)[: widths[score]]
+                cells += _facts(table, table.entry(row.key, column.key, score), score)[: widths[score]]
             rows.append(GridRow(cells=tuple(cells)))
     return Grid(
         title=table.title,
@@ -158,15 +173,15 @@ def _long(table: ResultTable) -> Grid:
 
 
 def _tall(table: ResultTable) -> Grid:
-    full = 4 if table.has_reported else 2
-    header = tuple((title, 1) for title in (*table.label_titles, "n", *FACTS[:full]))
+    titles = _fact_titles(table)
+    header = tuple((title, 1) for title in (*table.label_titles, "n", *titles))
     rows: list[GridRow] = []
     for column in table.columns:
         for score in table.scores:
             rows.append(GridRow(section=": ".join(filter(None, (column.title, score_title(score))))))
             for row in table.rows:
                 entry = table.entry(row.key, column.key, score)
-                rows.append(GridRow(cells=(*_labels(row), _count(entry), *_facts(entry, score)[:full])))
+                rows.append(GridRow(cells=(*_labels(row), _count(entry), *_facts(table, entry, score)[: len(titles)])))
     return Grid(
         title=table.title,
         caption=table.caption,
@@ -192,7 +207,7 @@ def _wide(table: ResultTable) -> Grid:
         entries = [table.entry(row.key, column.key, score) for column in table.columns for score in shown]
         cells = [
             GridCell(
-                text=mean_text(entry, score) + (f" ({entry.n})" if entry.n else ""),
+                text=mean_text(entry, score, signed=bool(table.reference)) + (f" ({entry.n})" if entry.n else ""),
                 value=entry.mean,
                 bold=entry.bold,
             )

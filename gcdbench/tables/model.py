@@ -105,6 +105,7 @@ class Entry:
     """One score of one row in one column. ``n`` = 0 means: not run.
 
     missing: planned seeds that have no finished run; interval_kind: ``"t"`` over runs, ``"bootstrap"`` over images.
+    p, above: of a paired difference only: the test's p and the number of shared runs in which it is positive.
     """
 
     n: int = 0
@@ -118,6 +119,8 @@ class Entry:
     failed: int = 0
     reported: Rounded | None = None
     runs: tuple[str, ...] = ()
+    p: float | None = None
+    above: int | None = None
 
     @property
     def difference(self) -> float | None:
@@ -127,7 +130,10 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
-    """A complete table; entries are keyed by (row key, column key, score)."""
+    """A complete table; entries are keyed by (row key, column key, score).
+
+    reference: title of the row that was subtracted from every entry, in a table of paired differences.
+    """
 
     name: str
     title: str
@@ -139,6 +145,7 @@ class ResultTable:
     entries: Mapping[tuple[str, str, str], Entry]
     notes: tuple[str, ...] = ()
     ranks: Mapping[str, float] = field(default_factory=dict)
+    reference: str = ""
 
     def entry(self, row: str, column: str, score: str) -> Entry:
         """One entry, an empty one where nothing is known."""

@@ -175,6 +175,7 @@ def plain(table: ResultTable) -> dict[str, Any]:
         "title": table.title,
         "caption": table.caption,
         "notes": list(table.notes),
+        "against": table.reference or None,
         "mean_rank": dict(table.ranks),
         "entries": [
             _plain_entry(table, row.key, row.labels, column.key, score)
@@ -200,6 +201,7 @@ def _plain_entry(table: ResultTable, row: str, labels: tuple[str, ...], column: 
         "low": _rounded(entry.low),
         "high": _rounded(entry.high),
         "interval": entry.interval_kind,
+        **({"p": _rounded(entry.p), "above": entry.above} if table.reference else {}),
         "bold": entry.bold,
         "missing_seeds": list(entry.missing),
         "failed": entry.failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from gcdbench.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
@@ -14,6 +15,7 @@ from gcdbench.suites.costs import with_cost
 from gcdbench.suites.matching import RunFinder
 from gcdbench.suites.model import PHANTOM, Suite, SuiteColumn, SuitePreset, SuiteRow, request_for, stand_in_column
 from gcdbench.suites.read import benchmarks_folder
+from gcdbench.tables.against import difference_table
 from gcdbench.tables.build import Bootstrap, Runs, build_table
 from gcdbench.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.tables.records import CellRecord
@@ -116,30 +118,46 @@ def suite_table(
     scores: Sequence[str] | None = None,
     evaluation: str = "transductive",
     bootstrap: Bootstrap | None = None,
+    against: str | None = None,
 ) -> ResultTable:
-    """The suite's table from the runs in the store."""
+    """The suite's table from the runs in the store; ``against`` a row, the paired differences to it."""
     chosen = suite.preset(preset or choose_preset(suite, records))
     wanted = tuple(seeds or chosen.seeds)
     runs, heads = runs_of_suite(suite, chosen, records, manager, seeds=wanted, protocol=protocol)
     if suite.kind == "cost":
         runs = {cell: [with_cost(record) for record in found] for cell, found in runs.items()}
-    rows = [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows]
+    content: _Content = {
+        "name": suite.name,
+        "title": suite.title,
+        "caption": _caption(suite, chosen, heads, runs, wanted, protocol, evaluation),
+        "label_titles": (suite.row_title,),
+        "rows": [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows],
+        "columns": heads,
+        "scores": scores or suite.scores,
+        "runs": runs,
+        "seeds": wanted,
+        "notes": [*suite.notes, *_run_notes(heads, runs)],
+    }
+    if against is not None:
+        return difference_table(**content, reference=find_row(suite, against))
     # Published numbers are of D_u under v2, so they stand beside nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
-    return build_table(
-        name=suite.name,
-        title=suite.title,
-        caption=_caption(suite, chosen, heads, runs, wanted, protocol, evaluation),
-        label_titles=(suite.row_title,),
-        rows=rows,
-        columns=heads,
-        scores=scores or suite.scores,
-        runs=runs,
-        seeds=wanted,
-        reported=reported,
-        bootstrap=bootstrap,
-        notes=[*suite.notes, *_run_notes(heads, runs)],
-    )
+    return build_table(**content, reported=reported, bootstrap=bootstrap)
+
+
+class _Content(TypedDict):
+    """What both kinds of table are made of."""
+
+    name: str
+    title: str
+    caption: str
+    label_titles: tuple[str, ...]
+    rows: Sequence[RowHead]
+    columns: Sequence[ColumnHead]
+    scores: Sequence[str]
+    runs: Runs
+    seeds: Sequence[int]
+    notes: Sequence[str]
 
 
 def _caption(
@@ -190,15 +208,23 @@ def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     return notes
 
 
-def find_cell(table: ResultTable, method: str, dataset: str, suite: Suite) -> tuple[str, str]:
-    """Row and column key of a cell named by people: method key, title or method, and dataset or its title."""
+def find_row(suite: Suite, name: str) -> str:
+    """Key of the row that people call by its key, its title or its method."""
     rows = {row.key: (row.key, row.title, row.method, row.reported_method) for row in suite.rows}
-    row = next((key for key, names in rows.items() if method in names), None)
+    if name in rows:
+        return name
+    found = next((key for key, names in rows.items() if name in names), None)
+    if found is None:
+        raise ConfigError(f"Suite '{suite.name}' has no row '{name}'.", hint=f"Rows: {', '.join(rows)}.")
+    return found
+
+
+def find_cell(table: ResultTable, method: str, dataset: str, suite: Suite) -> tuple[str, str]:
+    """Row and column key of a cell named by people: a row as in :func:`find_row`, and dataset or its title."""
+    row = find_row(suite, method)
     columns = {head.key: (head.key, head.title, *head.stand_in_for) for head in table.columns}
     titles: Mapping[str, str] = {column.dataset: column.title for column in suite.columns}
     column = next((key for key, names in columns.items() if dataset in names or titles.get(dataset) in names), None)
-    if row is None:
-        raise ConfigError(f"Suite '{suite.name}' has no row '{method}'.", hint=f"Rows: {', '.join(rows)}.")
     if column is None:
         raise ConfigError(f"Suite '{suite.name}' has no column '{dataset}'.", hint=f"Columns: {', '.join(columns)}.")
     return row, column
