@@ -22,12 +22,13 @@ PAPER_IMPLIED_FRACTION = {"kvasir": 0.2}
 class Protocol:
     """The rules of one experiment.
 
-    old_rule: ``"first"`` classes in the card's order, or the largest ones, ``"by-count"``.
+    old_rule: ``"first"`` classes in the card's order, every second one of them, ``"alternate"``, or the largest ones,
+        ``"by-count"``.
     old_count: number of old classes; None means half of them, rounded up.
     """
 
     name: str
-    old_rule: Literal["first", "by-count"] = "first"
+    old_rule: Literal["first", "alternate", "by-count"] = "first"
     old_count: int | None = None
     label_fraction: float = 0.5
     stratified: bool = True
@@ -52,6 +53,11 @@ class Protocol:
             )
         if self.old_rule == "first":
             return tuple(range(wanted))
+        if self.old_rule == "alternate":
+            every_second = tuple(range(0, total, 2))
+            if wanted > len(every_second):
+                raise ConfigError(f"Protocol '{self.name}' has only {len(every_second)} old classes, not {wanted}.")
+            return every_second[:wanted]
         by_size = sorted(range(total), key=lambda c: (-counts[c], c))
         return tuple(sorted(by_size[:wanted]))
 
@@ -65,6 +71,7 @@ PROTOCOLS: dict[str, str] = {
     "paper-implied": "what the paper's printed numbers imply: as stated, but 20 % labelled on Kvasir",
     "by-count": "the largest classes old, 50 % labelled",
     "half": "any dataset: the first half of the classes old (rounded up), 50 % labelled, stratified",
+    "alternate": "any dataset: every second class old, 50 % labelled; look-alikes often sort side by side",
 }
 
 
@@ -80,6 +87,8 @@ def named_protocol(name: str, dataset: str) -> Protocol:
     paper_count = PAPER_OLD_COUNT.get(dataset)
     if name == "half":
         return Protocol(name=name)
+    if name == "alternate":
+        return Protocol(name=name, old_rule="alternate")
     if name == "by-count":
         return Protocol(name=name, old_rule="by-count", old_count=paper_count)
     if paper_count is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
     click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU)."),
-    click.option("--protocol", help="paper-stated, paper-implied, by-count or half."),
+    click.option("--protocol", help="paper-stated, paper-implied, by-count, half or alternate."),
     click.option("--backbone", help="Backbone ('gcdbench list backbones')."),
     click.option("--seed", type=int, default=0, show_default=True, help="Drives everything random."),
     click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting."),

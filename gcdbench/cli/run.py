@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="TOML file with these options.")
 @click.option("--variant", help="Named settings of the method, for example an ablation.")
 @click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU).")
-@click.option("--protocol", help="paper-stated, paper-implied, by-count or half.")
+@click.option("--protocol", help="paper-stated, paper-implied, by-count, half or alternate.")
 @click.option("--split", type=click.Path(), help="A split manifest ('gcdbench data split export') to run on.")
 @click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
 @click.option("--backbone", help="Backbone ('gcdbench list backbones').")

@@ -43,6 +43,25 @@ def test_old_share_of_the_papers_protocols_on_kvasir(name: str, labelled: int, w
     assert per_class.tolist() == [labelled // 4] * 4 + [0] * 4
 
 
+@pytest.mark.parametrize(
+    ("name", "counts", "old"),
+    [
+        ("half", [5] * 5, (0, 1, 2)),
+        ("alternate", [5] * 8, (0, 2, 4, 6)),
+        ("alternate", [5] * 5, (0, 2, 4)),
+        ("alternate", [5], (0,)),
+        ("by-count", [1, 9, 3, 9], (1, 3)),
+    ],
+)
+def test_old_classes_of_the_protocols_for_any_dataset(name: str, counts: list[int], old: tuple[int, ...]) -> None:
+    assert named_protocol(name, "d").old_classes(counts) == old
+
+
+def test_more_old_classes_than_every_second_are_refused() -> None:
+    with pytest.raises(ConfigError, match="only 2 old classes"):
+        Protocol(name="p", old_rule="alternate", old_count=3).old_classes([1, 1, 1, 1])
+
+
 def test_cards_and_protocols_agree_on_the_papers_old_classes() -> None:
     for name, count in PAPER_OLD_COUNT.items():
         assert load_card(name).paper_old == count
