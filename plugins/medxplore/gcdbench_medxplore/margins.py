@@ -51,6 +51,18 @@ def margin_logits(
     return scale * negatives.scatter(1, own, positive)
 
 
+@torch.no_grad()
+def hard_negatives(cosines: Tensor, labels: Tensor, gate: float) -> Tensor:
+    """Share of the other classes' cosines that lie above the gate δ′; cosines (V, n, C), labels (n,).
+
+    Where it is 0 the cosine margin moves nothing, whatever its size and direction.
+    """
+    own = labels.expand(cosines.shape[:2]).unsqueeze(2)
+    others = cosines.shape[2] - 1
+    above = (cosines.scatter(2, own, -torch.inf) > gate).sum()
+    return above / max(1, others * own.numel())
+
+
 def acam_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean cross-entropy of margin logits (n, C); exactly 0, still on the graph, without one labelled sample."""
     if len(labels) == 0:

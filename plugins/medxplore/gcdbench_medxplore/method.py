@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcdbench.api import Batch, ConfigError, RunContext, SimGCD, TailOutput, TaskInfo
+from gcdbench.api import Batch, ConfigError, GCDData, RunContext, SimGCD, TailOutput, TaskInfo
 from gcdbench_medxplore.acam import ACAM, labelled_cosines
 from gcdbench_medxplore.anchors import Anchors, find_anchors
 from gcdbench_medxplore.confidence import attention_confidence, match_confidence
@@ -17,6 +17,7 @@ from gcdbench_medxplore.config import MedXploreConfig, Signal
 from gcdbench_medxplore.consistency import pair_weights, patch_consistency
 from gcdbench_medxplore.faac import FAAC
 from gcdbench_medxplore.filtering import FilterName
+from gcdbench_medxplore.margins import hard_negatives
 from gcdbench_medxplore.patches import patch_count, require_grid, require_patches
 
 FIXED_FILTERS: dict[str, FilterName] = {"spatial variance": "none", "high-pass": "high-pass", "low-pass": "low-pass"}
@@ -83,9 +84,12 @@ class MedXplore(SimGCD):
     def on_epoch_start(self, epoch: int) -> None:
         """Log what the last step of the epoch before looked like from inside."""
         super().on_epoch_start(epoch)
-        if self._figures:
-            figures: dict[str, Any] = {name: float(value) for name, value in self._figures.items()}
-            self.ctx.log({"type": "medxplore", "epoch": epoch - 1, **figures})
+        self._log_figures(epoch - 1)
+
+    def fit(self, data: GCDData) -> None:
+        """Train, and log the last epoch as well."""
+        super().fit(data)
+        self._log_figures(self.ctx.training.epochs - 1)
 
     def attention(self, tail: TailOutput) -> Tensor | None:
         """A (B, H, W) for ``gcdbench explain``; None where the settings have no attention."""
@@ -108,6 +112,11 @@ class MedXplore(SimGCD):
         return maps
 
     # Inner work --------------------------------------------------------------------------------------------------
+
+    def _log_figures(self, epoch: int) -> None:
+        if self._figures:
+            figures: dict[str, Any] = {name: float(value) for name, value in self._figures.items()}
+            self.ctx.log({"type": "medxplore", "epoch": epoch, **figures})
 
     @property
     def _faac(self) -> FAAC | None:
@@ -167,9 +176,13 @@ class MedXplore(SimGCD):
             signals["W"] = match_confidence(anchors.similarity, anchors.matches, weights)[labelled]
         views = 2 if self.config.acam.views == "both" else 1
         cosines = labelled_cosines(batch.logits, labelled, views=views)
-        loss, u = acam(cosines, batch.labels[labelled], signals)
+        labels = batch.labels[labelled]
+        loss, u = acam(cosines, labels, signals)
         if u.numel():
-            self._figures["u"] = u.detach().mean()
+            self._figures |= {
+                "u": u.detach().mean(),
+                "hard_negatives": hard_negatives(cosines, labels, self.config.acam.gate),
+            }
         out: Tensor = loss
         return out
 

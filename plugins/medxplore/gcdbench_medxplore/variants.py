@@ -72,6 +72,8 @@ READINGS: Mapping[str, Settings] = {
     "acam-percentile-running": {**NO_FAAC, "acam.percentile": "running"},
     "margins-ambiguous": {"acam.direction": "ambiguous"},
     "acam-margins-ambiguous": {**NO_FAAC, "acam.direction": "ambiguous"},
+    "margins-none": {"acam.angular_max": 0.0, "acam.cosine_max": 0.0},
+    "acam-margins-none": {**NO_FAAC, "acam.angular_max": 0.0, "acam.cosine_max": 0.0},
     "margins-small": {"acam.angular_max": 0.1, "acam.cosine_max": 0.1},
     "margins-large": {"acam.angular_max": 0.5, "acam.cosine_max": 0.35},
     "scale-30": {"acam.scale": 30.0},

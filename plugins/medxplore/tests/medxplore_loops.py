@@ -166,6 +166,34 @@ def pc_loss(s, pairs, a1, a2, eps, min_matches=1):
     return sum(shares) / len(shares) if shares else 0.0
 
 
+def x_out(x, a):
+    """Eq. weighted_feature: x (B, C, H, W), a (B, H, W)."""
+    out = np.zeros_like(x)
+    for b, c, i, j in np.ndindex(x.shape):
+        out[b, c, i, j] = x[b, c, i, j] * a[b, i, j] + x[b, c, i, j]
+    return out
+
+
+def attention_confidence(a1, a2):
+    """Eq. Ab: chosen scores a1, a2 (B, K)."""
+    return [(sum(first) / len(first) + sum(second) / len(second)) / 2 for first, second in zip(a1, a2, strict=True)]
+
+
+def match_confidence(s, pairs, a1, a2, weighted=False):
+    """W_b, as the plain or the weighted mean cosine of the matched pairs; 0 without one."""
+    out = []
+    for b, found in enumerate(pairs):
+        weights = [(a1[b][i] + a2[b][j]) / 2 if weighted else 1.0 for i, j in found]
+        total = sum(weight * s[b, i, j] for weight, (i, j) in zip(weights, found, strict=True))
+        out.append(total / sum(weights) if found else 0.0)
+    return out
+
+
+def fuse(*signals):
+    """Eq. u_b: the mean of normalised signals."""
+    return [sum(values) / len(values) for values in zip(*signals, strict=True)]
+
+
 def gap(z, y):
     return np.array([z[b, y[b]] - max(z[b, c] for c in range(z.shape[1]) if c != y[b]) for b in range(len(z))])
 

@@ -16,7 +16,8 @@ from gcdbench_medxplore.confidence import (
     match_confidence,
     positive_gap,
 )
-from gcdbench_medxplore.margins import acam_loss, margin_cosine, margin_logits
+from gcdbench_medxplore.consistency import pair_weights
+from gcdbench_medxplore.margins import acam_loss, hard_negatives, margin_cosine, margin_logits
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,21 +71,22 @@ def test_running_percentile_without_spread_and_through_a_checkpoint():
     assert torch.equal(other(values), module(values))
 
 
-def test_signals_are_their_definitions():
-    first, second = torch.rand(3, 4), torch.rand(3, 4)
-    expected = [(sum(f) / 4 + sum(s) / 4) / 2 for f, s in zip(first.tolist(), second.tolist(), strict=True)]
-    torch.testing.assert_close(attention_confidence(first, second), torch.tensor(expected))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_signals_are_their_definitions(weighted):
+    rng = np.random.default_rng(0)
+    a1, a2 = rng.random((3, 4)), rng.random((3, 4))
+    first, second = torch.from_numpy(a1), torch.from_numpy(a2)
+    np.testing.assert_allclose(attention_confidence(first, second).numpy(), loops.attention_confidence(a1, a2))
 
-    s = torch.rand(3, 4, 4)
+    s = rng.random((3, 4, 4))
+    pairs = [[(1, 2), (3, 0)], [(2, 2)], []]
     matches = torch.zeros(3, 4, 4, dtype=torch.bool)
-    matches[0, 1, 2] = matches[0, 3, 0] = matches[1, 2, 2] = True
-    weights = torch.rand(3, 4, 4)
-    w = match_confidence(s, matches)
-    torch.testing.assert_close(w, torch.stack([(s[0, 1, 2] + s[0, 3, 0]) / 2, s[1, 2, 2], torch.tensor(0.0)]))
-    pair = weights[0, 1, 2] * s[0, 1, 2] + weights[0, 3, 0] * s[0, 3, 0]
-    weighted = match_confidence(s, matches, weights)
-    torch.testing.assert_close(weighted[0], pair / (weights[0, 1, 2] + weights[0, 3, 0]))
-    assert weighted[2] == 0
+    for b, found in enumerate(pairs):
+        for i, j in found:
+            matches[b, i, j] = True
+    weights = pair_weights(first, second) if weighted else None
+    ours = match_confidence(torch.from_numpy(s), matches, weights)
+    np.testing.assert_allclose(ours.numpy(), loops.match_confidence(s, pairs, a1, a2, weighted))
 
 
 def test_gap_is_the_distance_to_the_hardest_negative():
@@ -95,7 +97,7 @@ def test_gap_is_the_distance_to_the_hardest_negative():
 
 def test_u_is_the_mean_of_the_chosen_signals():
     a, g = torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5])
-    torch.testing.assert_close(fuse([a, g], a), torch.tensor([0.25, 0.75]))
+    torch.testing.assert_close(fuse([a, g], a), torch.tensor(loops.fuse(a.tolist(), g.tolist())))
     assert torch.equal(fuse([a], a), a)
     assert fuse([], a).tolist() == [1.0, 1.0]
 
@@ -135,6 +137,15 @@ def test_the_two_readings_move_hard_negatives_in_opposite_directions():
     raised = margin_logits(z, torch.tensor([0]), margin * 0, margin, scale=1.0, negative_margin="raised")
     assert lowered[0, 1] < plain[0, 1] < raised[0, 1]
     assert lowered[0, 2] == plain[0, 2] == raised[0, 2]  # below the gate
+
+
+@pytest.mark.parametrize("gate", [0.0, 0.3, 0.99])
+def test_the_share_of_hard_negatives_is_counted_over_other_classes(gate):
+    z = torch.stack([cosines(seed=seed)[0] for seed in (0, 1)])
+    _, y = cosines()
+    others = [float(z[v, b, c]) for v in range(2) for b in range(len(y)) for c in range(5) if c != y[b]]
+    np.testing.assert_allclose(float(hard_negatives(z, y, gate)), sum(value > gate for value in others) / len(others))
+    assert float(hard_negatives(torch.zeros(2, 0, 5), torch.zeros(0, dtype=torch.long), gate)) == 0.0
 
 
 @given(st.floats(-1, 1), st.floats(0, math.pi))

@@ -56,14 +56,14 @@ def test_gradients_of_the_whole_activation_against_finite_differences():
     np.testing.assert_allclose(module.gamma.grad.numpy(), loops.numeric_gradient(of_gamma, np.array(1.7)), atol=1e-6)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e6])
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e3])
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_a_constant_map_is_half_everywhere_with_a_finite_gradient(height, width, value):
     e = torch.full((2, height, width), value, requires_grad=True)
     module = GLEC()
     attention = module(local_variance(e))
     # float32 rounding of the mean may leave a variance of 1e-14 relative; ε absorbs it for any sane scale.
-    torch.testing.assert_close(attention, torch.full_like(attention, 0.5), atol=1e-4 if value < 1e6 else 0.5, rtol=0)
+    torch.testing.assert_close(attention, torch.full_like(attention, 0.5), atol=1e-4, rtol=0)
     attention.sum().backward()
     assert torch.isfinite(e.grad).all()
     assert torch.isfinite(module.gamma.grad)
@@ -119,10 +119,7 @@ def test_activation_is_bounded_and_ignores_shift_and_scale(e, factor, shift):
 def test_mean_and_attended_mean_make_the_pooled_x_out():
     x = torch.randn(3, 5, 4, 4, dtype=torch.float64)
     attention = torch.rand(3, 4, 4, dtype=torch.float64)
-    out = np.zeros(x.shape)
-    for index in np.ndindex(*x.shape):
-        b, _, i, j = index
-        out[index] = x[index] * attention[b, i, j] + x[index]
+    out = loops.x_out(x.numpy(), attention.numpy())
     np.testing.assert_allclose((x.mean((2, 3)) + attended_mean(x, attention)).numpy(), out.mean((2, 3)))
 
 

@@ -10,6 +10,7 @@ import medxplore_loops as loops
 import numpy as np
 import pytest
 import torch
+from gcdbench_medxplore.acam import ACAM
 from gcdbench_medxplore.config import ACAMConfig, FAACConfig, MedXploreConfig
 from gcdbench_medxplore.method import MedXplore
 from gcdbench_medxplore.plugin import gcdbench_methods
@@ -138,7 +139,7 @@ def reference_terms(method, batch):
     kernels = [k.detach().double().numpy()[:, 0] for k in (faac.filter.real, faac.filter.imag)]
     energy = loops.energy_map(loops.spectral_conv(x, *kernels))
     attention = loops.glec(loops.local_variance(energy), float(faac.activation.gamma.detach()), c.faac.eps)
-    feature = (x * attention[:, None] + x).mean((2, 3))
+    feature = loops.x_out(x, attention).mean((2, 3))
     np.testing.assert_allclose(batch.feature.detach().numpy(), feature, atol=1e-5)
 
     size = len(batch.ids)
@@ -155,21 +156,42 @@ def reference_terms(method, batch):
     y = [int(batch.labels[b]) for b in known]
     prototypes = method.prototypes.weight.detach().double().numpy()
     z = np.array([[loops.cosine(row, p) for p in prototypes] for row in feature])
-    a = loops.rank_percentile([(np.mean(a1[b]) + np.mean(a2[b])) / 2 for b in known])
-    w = loops.rank_percentile([np.mean([s[b, i, j] for i, j in pairs[b]]) if pairs[b] else 0.0 for b in known])
+    weighted = c.acam.match == "weighted"
+    a = loops.rank_percentile([loops.attention_confidence(a1, a2)[b] for b in known])
+    w = loops.rank_percentile([loops.match_confidence(s, pairs, a1, a2, weighted)[b] for b in known])
     logits, targets = [], []
-    for view in (z[:size], z[size:]):
+    for view in (z[:size], z[size:])[: 2 if c.acam.views == "both" else 1]:
         own = view[known]
-        u = (a + w + loops.rank_percentile(loops.gap(own, y).tolist())) / 3
+        u = np.array(loops.fuse(a, w, loops.rank_percentile(loops.gap(own, y).tolist())))
+        u = 1 - u if c.acam.direction == "ambiguous" else u
         margins = ((c.acam.angular_max * u).tolist(), (c.acam.cosine_max * u).tolist())
-        logits.append(loops.margin_logits(own, y, *margins, c.acam.scale, c.acam.gate))
+        raised = c.acam.negative_margin == "raised"
+        logits.append(loops.margin_logits(own, y, *margins, c.acam.scale, c.acam.gate, raised))
         targets += y
     return c.alpha * pc, c.beta * loops.acam(np.concatenate(logits), targets)
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.65, 0.9])
-def test_added_losses_are_the_papers_equations_end_to_end(build, delta):
-    method = build(configured(faac__init="uniform", faac__delta=delta, acam__angular_max=0.5))
+# Cosines of an untrained network are small and its tokens alike: the gate and δ lie where they divide them.
+END_TO_END = {"faac__init": "uniform", "acam__angular_max": 0.5, "acam__gate": 0.0, "faac__delta": 0.82}
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"faac__delta": 0.65},
+        {"faac__delta": 0.9},
+        {"acam__gate": 0.1},
+        {"acam__cosine_max": 1.0},
+        {"acam__negative_margin": "raised"},
+        {"acam__direction": "ambiguous"},
+        {"acam__views": "first"},
+        {"acam__match": "weighted"},
+    ],
+    ids=str,
+)
+def test_added_losses_are_the_papers_equations_end_to_end(build, overrides):
+    method = build(configured(**{**END_TO_END, **overrides}))
     batch = make_batch(method)
     pc, acam = reference_terms(method, batch)
     terms = method.losses(batch)
@@ -177,6 +199,48 @@ def test_added_losses_are_the_papers_equations_end_to_end(build, delta):
     np.testing.assert_allclose(terms["pc"].detach(), pc, atol=1e-5)
     np.testing.assert_allclose(terms["acam"].detach(), acam, atol=1e-5)
     np.testing.assert_allclose(terms["rep_u"].detach(), SimGCD.losses(method, batch)["rep_u"].detach())
+
+
+@pytest.mark.parametrize(
+    ("term", "overrides"),
+    [
+        ("pc", {"faac__delta": 0.9}),
+        ("pc", {"faac__k": 5}),
+        ("pc", {"faac__k_scaled": True}),
+        ("pc", {"faac__k": 3, "faac__grid": 2}),
+        ("pc", {"faac__min_matches": 5}),
+        ("pc", {"faac__border": "replicate"}),
+        ("pc", {"faac__filter": "low-pass"}),
+        ("acam", {"acam__angular_max": 0.2}),
+        ("acam", {"acam__cosine_max": 0.0}),
+        ("acam", {"acam__gate": 0.1}),
+        ("acam", {"acam__scale": 30.0}),
+        ("acam", {"acam__negative_margin": "raised"}),
+        ("acam", {"acam__direction": "ambiguous"}),
+        ("acam", {"acam__views": "first"}),
+        ("acam", {"acam__signals": "A"}),
+        ("acam", {"acam__percentile": "running"}),
+        ("acam", {"acam__percentile": "running", "acam__match": "weighted"}),
+        ("acam", {"acam__angular_max": 3.0, "acam__overshoot": "wrap"}),
+    ],
+    ids=str,
+)
+def test_every_setting_reaches_its_term(build, term, overrides):
+    """Each compared with the same settings but for the last one."""
+    *before, (last, _) = overrides.items()
+    values = []
+    for settings in (dict(before), overrides):
+        method = build(configured(**{**END_TO_END, **settings}))
+        values.append(float(method.losses(make_batch(method))[term].detach()))
+    assert values[0] != pytest.approx(values[1], rel=1e-6), last
+
+
+def test_confidence_passes_a_gradient_only_when_told():
+    cosines = torch.rand(2, 5, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    for detach in (True, False):
+        acam = ACAM(ACAMConfig(percentile="running", detach=detach, signals=("G",)), ("G",))
+        u = acam.confidence(cosines, torch.arange(5) % 4, {})
+        assert u.requires_grad != detach
 
 
 @pytest.mark.parametrize(
@@ -333,8 +397,9 @@ def test_the_deployed_state_is_simgcds_and_the_auxiliary_state_brings_the_attent
 def test_the_inside_of_an_epoch_is_logged():
     _, _, events = train(MedXplore, MedXploreConfig(), epochs=3)
     figures = [event for event in events if event["type"] == "medxplore"]
-    assert [event["epoch"] for event in figures] == [0, 1]
+    assert [event["epoch"] for event in figures] == [0, 1, 2]
     assert 0 <= figures[-1]["images_matched"] <= 1
+    assert 0 <= figures[-1]["hard_negatives"] <= 1
     assert figures[-1]["u"] == pytest.approx(0.5)  # ranks pin it there for ever
 
 

@@ -71,8 +71,9 @@ def test_similarity_matches_and_loss_are_the_equations(count, k):
             np.testing.assert_allclose(float(loss), wanted, atol=1e-12)
 
 
-def test_gradient_of_the_loss_reaches_the_tokens():
-    tokens, scores, first, second = make_similarity(5, 3, dim=4, size=2)
+@pytest.mark.parametrize(("count", "k"), [(5, 3), (14, 3)], ids=["all products", "gathered tokens"])
+def test_gradient_of_the_loss_reaches_the_tokens(count, k):
+    tokens, scores, first, second = make_similarity(count, k, dim=4, size=2)
     a1, a2 = scores[:2].gather(1, first), scores[2:].gather(1, second)
 
     def scalar(values):
