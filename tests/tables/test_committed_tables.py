@@ -19,15 +19,23 @@ pytest.importorskip("gcdbench_medxplore")
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.stem)
 def test_a_committed_table_follows_from_the_committed_runs(cli: Callable[..., Result], table: Path) -> None:
-    made = cli("table", table.stem, "--preset", "laptop", "--runs", RESULTS / "runs", "--check", table)
+    """``SUITE.md`` is the suite's table, ``SUITE.against-ROW.md`` that of the differences to a row."""
+    suite, _, row = table.stem.partition(".against-")
+    against = ["--against", row] if row else []
+    made = cli("table", suite, "--preset", "laptop", *against, "--runs", RESULTS / "runs", "--check", table)
     assert made.exit_code == 0, made.output
 
 
-def test_the_readmes_tables_follow_from_the_committed_runs() -> None:
-    readme = pytest.importorskip("benchmarks.readme", reason="runs from the repository's root")
-    page = (RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_numbers_on_pages_follow_from_the_committed_runs() -> None:
+    pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
     records = cell_records(load_runs(RESULTS / "runs"))
-    assert len(readme.BLOCK.findall(page)) == 2
-    assert readme.fill(page, records) == page
-    shown = [record for record in records if readme.is_plain(record)]
-    assert readme.fill(page, shown[1:]) != page
+    groups = pages.group_runs(records)
+    readme = pages.README.read_text(encoding="utf-8")
+    ledger = pages.LEDGER.read_text(encoding="utf-8")
+    assert len(pages.BLOCK.findall(readme)) == 2
+    assert ledger.count("<!-- measured -->") == len(pages.LEDGER_ROW.findall(ledger)) == 24
+    assert pages.fill_readme(readme, groups) == readme
+    assert pages.fill_ledger(ledger, groups) == ledger
+    fewer = pages.group_runs(record for record in records if record.seed != 0)
+    assert pages.fill_readme(readme, fewer) != readme
+    assert pages.fill_ledger(ledger, fewer) != ledger

@@ -1,0 +1,184 @@
+"""Write the measured numbers of README.md and docs/fidelity.md from the stored runs, or say whether they follow.
+
+    python -m benchmarks.pages [--check]
+
+README.md: a table stands between ``<!-- runs: DATASET -->`` and ``<!-- end of runs -->``. It shows the methods as
+preset ``laptop`` has them, and those variants that have several seeds.
+docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
+and settings that the row names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from gcdbench.plan import RunRequest, identity_of, make_plan
+from gcdbench.plugins.manager import get_manager
+from gcdbench.store.index import load_runs
+from gcdbench.store.rundir import DONE
+from gcdbench.suites.matching import FROM_DATA
+from gcdbench.tables.records import CellRecord, cell_records, flat
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = ROOT / "benchmarks" / "results" / "runs"
+README = ROOT / "README.md"
+LEDGER = ROOT / "docs" / "fidelity.md"
+PRESET = "laptop"
+LEDGER_DATASET = "kvasir"
+SEVERAL = 3
+"""Seeds from which on a variant is worth a line of the README."""
+METHODS = (
+    "kmeans", "ss-kmeans", "rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx",
+    "medxplore",
+)  # fmt: skip
+SCORES = {
+    "all": "All",
+    "old": "Old",
+    "new": "New",
+    "true_old_confusion": "true-old",
+    "false_new": "false-new",
+    "false_old": "**false-old**",
+    "true_new_confusion": "true-new",
+}
+BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
+LEDGER_ROW = re.compile(
+    r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Runs that differ in nothing but the seed. changes: settings that are not the method's and the preset's own."""
+
+    method: str
+    variant: str
+    dataset: str
+    changes: Mapping[str, object]
+    runs: tuple[CellRecord, ...]
+
+    @property
+    def name(self) -> str:
+        """The method, and what is different about it, in Markdown."""
+        if self.variant:
+            return f"`{self.method}`, variant `{self.variant}`"
+        changed = " ".join(f"{key}={value}" for key, value in self.changes.items())
+        return f"`{self.method}`" + (f", `{changed}`" if changed else "")
+
+    def mean(self, score: str) -> float:
+        """Over the seeds."""
+        return statistics.mean(run.scores[score] for run in self.runs)
+
+
+def group_runs(records: Iterable[CellRecord]) -> list[Group]:
+    """Finished runs of the preset, methods in the order of the paper's table, any other method last."""
+    found: dict[str, list[CellRecord]] = {}
+    for record in sorted(records, key=lambda record: record.seed):
+        if record.status == DONE and record.preset == PRESET:
+            found.setdefault(record.settings, []).append(record)
+    groups = [
+        Group(
+            method=runs[0].method,
+            variant=runs[0].variant,
+            dataset=runs[0].dataset,
+            changes=changed_settings(runs[0]),
+            runs=tuple(runs),
+        )
+        for runs in found.values()
+    ]
+    place = {method: number for number, method in enumerate(METHODS)}
+    return sorted(groups, key=lambda group: (place.get(group.method, len(place)), group.method, group.name))
+
+
+def changed_settings(record: CellRecord) -> dict[str, object]:
+    """What ``--set`` or a variant changed, by the names that ``--set`` has for it."""
+    usual = _usual_identity(record.method, record.dataset)
+    own = flat({key: value for key, value in record.identity.items() if key not in (*FROM_DATA, "seed")})
+    differing = {key: value for key, value in own.items() if value != usual.get(key)}
+    return {re.sub(r"^(config|training)\.", "", key): value for key, value in differing.items()}
+
+
+@cache
+def _usual_identity(method: str, dataset: str) -> dict[str, object]:
+    plan = make_plan(RunRequest(method=method, dataset=dataset, preset=PRESET, seed=0), get_manager())
+    identity = identity_of(
+        plan, manifest_sha256="", store_key="", dataset_id=dataset, weights_sha256="", world_size=1, accepted_issues=()
+    )
+    return flat(identity)
+
+
+def summarise(values: Sequence[float]) -> str:
+    """Mean, and the standard deviation where there is one."""
+    mean = f"{statistics.mean(values):.1f}"
+    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
+
+
+def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
+    """Each method with the fewest changed settings that it was run with, and each variant with several seeds."""
+    here = [group for group in groups if group.dataset == dataset]
+    plain: dict[str, Group] = {}
+    for group in sorted(here, key=lambda group: len(group.changes)):
+        if not group.variant:
+            plain.setdefault(group.method, group)
+    return [g for g in here if plain.get(g.method) is g or (g.variant and len(g.runs) >= SEVERAL)]
+
+
+def result_table(groups: Sequence[Group], dataset: str) -> str:
+    """One line for each of the :func:`headline_groups`."""
+    lines = [" | ".join(["| method | n | All of each seed", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
+    for group in headline_groups(groups, dataset):
+        seeds = ", ".join(f"{run.scores['all']:.1f}" for run in group.runs)
+        cells = (summarise([run.scores[score] for run in group.runs]) for score in SCORES)
+        lines.append(" | ".join([f"| {group.name}", str(len(group.runs)), seeds, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def fill_readme(page: str, groups: Sequence[Group]) -> str:
+    """The page with every marked table made anew."""
+    return BLOCK.sub(
+        lambda found: f"{found['begin']}\n{result_table(groups, found['dataset'])}\n\n{found['end']}", page
+    )
+
+
+def measured_effects(settings: str, groups: Sequence[Group]) -> str:
+    """``name All / Old / New, false-old (n)`` of every group that a row's variants or settings made."""
+    named = set(re.findall(r"`([^`]+)`", settings))
+    parts = []
+    for group in groups:
+        about = group.variant in named if group.variant else bool(group.changes) and set(group.changes) <= named
+        if group.dataset == LEDGER_DATASET and about:
+            scores = " / ".join(f"{group.mean(score):.1f}" for score in ("all", "old", "new"))
+            parts.append(f"{group.name}: {scores}, {group.mean('false_old'):.1f} ({len(group.runs)})")
+    return "; ".join(parts) or "not measured yet"
+
+
+def fill_ledger(page: str, groups: Sequence[Group]) -> str:
+    """The page with what was measured behind every mark."""
+    return LEDGER_ROW.sub(lambda row: f"{row['begin']} {measured_effects(row['settings'], groups)} |", page)
+
+
+PAGES = {README: fill_readme, LEDGER: fill_ledger}
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where the numbers do not follow")
+    options = parser.parse_args()
+    groups = group_runs(cell_records(load_runs(RUNS)))
+    for path, fill in PAGES.items():
+        page = path.read_text(encoding="utf-8")
+        filled = fill(page, groups)
+        if options.check and filled != page:
+            raise SystemExit(f"The numbers of {path.relative_to(ROOT)} do not follow from the stored runs.")
+        if not options.check:
+            path.write_text(filled, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
