@@ -47,9 +47,7 @@ SCORES = {
     "true_new_confusion": "true-new",
 }
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
-LEDGER_ROW = re.compile(
-    r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE
-)
+LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
