@@ -21,6 +21,9 @@ from gcdbench.data.types import IntArray, Pixels
 from gcdbench.errors import ConfigError, UnknownName
 from gcdbench.native.loader import load_kernels, pointer, share
 
+Images = Pixels | NDArray[np.floating]
+"""(B, S, S, 3): bytes as they are stored, or floats in [0, 1]."""
+
 Channels = tuple[float, float, float]
 ZEROS: Channels = (0.0, 0.0, 0.0)
 ONES: Channels = (1.0, 1.0, 1.0)
@@ -95,7 +98,7 @@ def draw_parameters(
     )
 
 
-def crop(pixels: Pixels, size: int, parameters: ViewParameters) -> Pixels:
+def crop(pixels: Images, size: int, parameters: ViewParameters) -> Images:
     """(B, S, S, 3) to (B, size, size, 3): each image cropped at its own corner and flipped if its parameter says so."""
     rows = parameters.top[:, None] + np.arange(size)
     steps = np.where(parameters.flip[:, None], np.arange(size)[::-1], np.arange(size))
@@ -103,11 +106,11 @@ def crop(pixels: Pixels, size: int, parameters: ViewParameters) -> Pixels:
     side = pixels.shape[1]
     # One gather of whole pixels from the flattened batch: the flip costs nothing extra.
     flat = (np.arange(len(pixels))[:, None] * side + rows)[:, :, None] * side + columns[:, None, :]
-    chosen: Pixels = np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0)
+    chosen: Images = np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0)
     return chosen.reshape(len(pixels), size, size, 3)
 
 
-def crop_centre(pixels: Pixels, size: int) -> Pixels:
+def crop_centre(pixels: Images, size: int) -> Images:
     """(B, S, S, 3) to the middle (B, size, size, 3): the test view."""
     first = (pixels.shape[1] - size) // 2
     return pixels[:, first : first + size, first : first + size]
@@ -179,9 +182,12 @@ def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
     return value.unsqueeze(1) - chroma.unsqueeze(1) * trapezoid
 
 
-def to_float(pixels: Pixels) -> Tensor:
-    """(B, H, W, 3) uint8 to (B, 3, H, W) float32 in [0, 1], channels-last in memory."""
-    return torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2).to(torch.float32).div_(255)
+def to_float(pixels: Images) -> Tensor:
+    """(B, H, W, 3) uint8, or floats in [0, 1], to (B, 3, H, W) float32 in [0, 1], channels-last in memory."""
+    if pixels.dtype != np.uint8 and not np.issubdtype(pixels.dtype, np.floating):
+        raise ValueError(f"images are uint8, or floats in [0, 1], not {pixels.dtype}")
+    images = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2).to(torch.float32, copy=True)
+    return images.div_(255) if pixels.dtype == np.uint8 else images
 
 
 def standardise(images: Tensor, mean: Channels, std: Channels) -> Tensor:
@@ -190,14 +196,14 @@ def standardise(images: Tensor, mean: Channels, std: Channels) -> Tensor:
 
 
 def render(
-    pixels: Pixels, size: int, parameters: ViewParameters, mean: Channels = ZEROS, std: Channels = ONES
+    pixels: Images, size: int, parameters: ViewParameters, mean: Channels = ZEROS, std: Channels = ONES
 ) -> Tensor:
     """Views (B, 3, size, size) of stored images (B, S, S, 3): crop, flip, jitter, standardise; channels-last in memory.
 
-    The compiled kernel does in one pass what the functions above do in many; they agree up to rounding.
+    The compiled kernel (for bytes) does in one pass what the functions above do in many; they agree up to rounding.
     """
     check_sizes(pixels.shape[1], size)
-    kernels = load_kernels()
+    kernels = load_kernels() if pixels.dtype == np.uint8 else None
     if kernels is None:
         return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
     if pixels.shape[1] != pixels.shape[2] or len(parameters.top) != len(pixels):
@@ -222,7 +228,7 @@ def render(
 
 
 def augment(
-    pixels: Pixels,
+    pixels: Images,
     *,
     augmentation: Augmentation,
     ids: IntArray,
@@ -240,7 +246,7 @@ def augment(
     )
 
 
-def centre_view(pixels: Pixels, *, size: int, mean: Channels = ZEROS, std: Channels = ONES) -> Tensor:
+def centre_view(pixels: Images, *, size: int, mean: Channels = ZEROS, std: Channels = ONES) -> Tensor:
     """The one view used for evaluation, (B, 3, size, size): the centre, standardised."""
     check_sizes(pixels.shape[1], size)
     return standardise(to_float(crop_centre(pixels, size)), mean, std)

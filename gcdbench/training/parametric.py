@@ -250,9 +250,12 @@ class ParametricMethod:
         training = self.backbone.training
         self.backbone.eval()
         pooled = np.empty((len(ids), self.backbone.channels), dtype=np.float32)
-        with torch.no_grad(), autocast(self.ctx.device, self.ctx.precision):
+        with torch.no_grad():
             for start in range(0, len(ids), CHUNK):
+                # The prefix has the precision it has in training and in a bank, whatever the tail's is.
                 hidden = self.views.test(ids[start : start + CHUNK]).to(self.device)
-                pooled[start : start + CHUNK] = self.backbone.run_tail(hidden).pooled.float().cpu().numpy()
+                with autocast(self.ctx.device, self.ctx.precision):
+                    tail = self.backbone.run_tail(hidden)
+                pooled[start : start + CHUNK] = tail.pooled.float().cpu().numpy()
         self.backbone.train(training)
         return pooled

@@ -169,6 +169,20 @@ def test_geometric_views_keep_colours() -> None:
         assert np.array_equal((made[i].permute(1, 2, 0).numpy() * 255).round(), expected)
 
 
+def test_floats_between_0_and_1_are_the_same_images_as_bytes() -> None:
+    pixels = smooth_pixels(6, 12)
+    given = (pixels / 255).astype(np.float32)
+    before = given.copy()
+    parameters = draw(np.arange(6))
+    torch.testing.assert_close(
+        views.render(given, 8, parameters), views.render(pixels, 8, parameters), rtol=0, atol=2e-5
+    )
+    torch.testing.assert_close(views.centre_view(given, size=8), views.centre_view(pixels, size=8), rtol=0, atol=1e-6)
+    assert np.array_equal(given, before)
+    with pytest.raises(ValueError, match="not int16"):
+        views.centre_view(pixels.astype(np.int16), size=8)  # type: ignore[arg-type]
+
+
 def test_wrong_requests_are_sentences() -> None:
     with pytest.raises(ConfigError, match="cannot be cut"):
         views.centre_view(smooth_pixels(1, 8), size=9)

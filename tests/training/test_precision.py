@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from contextlib import nullcontext
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from gcdbench.backbones.base import TailOutput
 from gcdbench.errors import TrainingError
+from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import precision
 
 
@@ -49,3 +53,26 @@ def test_autocast_lowers_the_precision_of_products(monkeypatch: pytest.MonkeyPat
     with precision.autocast("cpu", "bfloat16"):
         assert torch.is_autocast_enabled("cpu")
         assert torch.get_autocast_dtype("cpu") == torch.bfloat16
+
+
+def test_test_views_have_the_precision_of_training_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frozen prefix is never run in low precision; the tail is."""
+    data, task, _ = tiny_task()
+    context = dataclasses.replace(tiny_context(), precision="bfloat16")
+    method = shrink(SimGCD)(SimGCDConfig(), task, context)
+    method._open(data.labelled.store)
+    lowered: dict[str, bool] = {}
+    test_views = method.views.test
+
+    def views(ids: Any) -> torch.Tensor:
+        lowered["prefix"] = torch.is_autocast_enabled("cpu")
+        return test_views(ids)
+
+    def tail(hidden: torch.Tensor) -> TailOutput:
+        lowered["tail"] = torch.is_autocast_enabled("cpu")
+        return TailOutput(map=hidden, pooled=torch.zeros(len(hidden), method.backbone.channels))
+
+    monkeypatch.setattr(method.views, "test", views)
+    monkeypatch.setattr(method.backbone, "run_tail", tail)
+    method.embed(data.unlabelled)
+    assert lowered == {"prefix": False, "tail": True}
