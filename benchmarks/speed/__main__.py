@@ -23,7 +23,7 @@ from benchmarks.speed.report import write_tables
 from benchmarks.speed.settings import Settings, measure
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ("loops", "step", "scaling", "scoring", "startup")
+SECTIONS = ("loops", "prefix", "step", "scaling", "scoring", "startup")
 BACKBONES = ("efficientnet-lite0", "resnet18")
 
 
@@ -50,9 +50,14 @@ def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
         rows = []
         for backbone in BACKBONES:
             settings = Settings(**{**vars(base), "backbone": backbone})
-            rounds = [loops.measure_round(settings) for _ in range(options.rounds)]
+            rounds = [loops.measure_round(settings, ours_first=turn % 2 == 0) for turn in range(options.rounds)]
             rows.append(loops.summarise(settings, rounds, total=total, epochs=epochs, runs=10))
         return rows
+    if name == "prefix":
+        return [
+            {"backbone": backbone, **measure("prefix", Settings(**{**vars(base), "backbone": backbone}))}
+            for backbone in BACKBONES
+        ]
     if name == "scoring":
         return scoring.measure([10**3] if quick else [10**4, 10**5, 10**6, 10**7])
     if name == "startup":

@@ -15,17 +15,28 @@ from typing import Any
 from benchmarks.speed.settings import Settings, finish, measure, start
 
 
-def measure_round(settings: Settings) -> dict[str, Any]:
+def measure_round(settings: Settings, *, ours_first: bool) -> dict[str, Any]:
     """One round: published style and ours, each with all threads and as one run a core; ours also online."""
+    if ours_first:
+        return {**measure_ours(settings), **measure_published(settings)}
+    return {**measure_published(settings), **measure_ours(settings)}
+
+
+def measure_ours(settings: Settings) -> dict[str, Any]:
+    """From a bank that is built here, from the same bank with one run a core, and online."""
     alone = dataclasses.replace(settings, threads=1, workers=1)
     with tempfile.TemporaryDirectory() as cache:
-        bank = measure("ours", dataclasses.replace(settings, cache=cache))
-        side_by_side = measure_together("ours", dataclasses.replace(alone, cache=cache), settings.threads)
-        online = measure("ours", dataclasses.replace(settings, cache=cache, views="online"))
+        return {
+            "bank": measure("ours", dataclasses.replace(settings, cache=cache)),
+            "side_by_side": measure_together("ours", dataclasses.replace(alone, cache=cache), settings.threads),
+            "online": measure("ours", dataclasses.replace(settings, cache=cache, views="online")),
+        }
+
+
+def measure_published(settings: Settings) -> dict[str, Any]:
+    """With all threads on one run, and with one run a core."""
+    alone = dataclasses.replace(settings, threads=1, workers=1)
     return {
-        "bank": bank,
-        "side_by_side": side_by_side,
-        "online": online,
         "published": measure("published", settings),
         "published_side_by_side": measure_together("published", alone, settings.threads),
     }
@@ -36,7 +47,20 @@ def measure_together(module: str, settings: Settings, count: int) -> list[dict[s
     return [finish(process) for process in [start(module, settings) for _ in range(count)]]
 
 
+RATIOS = ("ratio_one_run", "ratio_many_runs", "ratio_online")
+
+
 def summarise(
+    settings: Settings, rounds: list[dict[str, Any]], *, total: int, epochs: int, runs: int
+) -> dict[str, Any]:
+    """The figures of :func:`put_together` over all rounds, and the ratios of each round by itself."""
+    figures = put_together(settings, rounds, total=total, epochs=epochs, runs=runs)
+    each = [put_together(settings, [entry], total=total, epochs=epochs, runs=runs) for entry in rounds]
+    figures["ratios_by_round"] = {name: [one[name] for one in each] for name in RATIOS}
+    return {**figures, "rounds": rounds}
+
+
+def put_together(
     settings: Settings, rounds: list[dict[str, Any]], *, total: int, epochs: int, runs: int
 ) -> dict[str, Any]:
     """Views a second and ratios for runs of ``epochs`` on ``total`` images; a run's views are those it trains on."""
@@ -86,5 +110,4 @@ def summarise(
         "ratio_one_run": rates["bank"] / rates["published"],
         "ratio_many_runs": rates["bank, many runs"] / max(rates["published"], rates["published, many runs"]),
         "ratio_online": rates["online"] / rates["published"],
-        "rounds": rounds,
     }

@@ -41,9 +41,9 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
             [
                 row["backbone"],
                 *(f"{whole[kind]:.0f}" if kind in whole else "not measured" for kind in WHOLE),
-                f"{row['ratio_online']:.1f}",
-                f"**{row['ratio_one_run']:.1f}**",
-                f"**{row['ratio_many_runs']:.1f}**",
+                describe_ratio(row, "ratio_online"),
+                f"**{describe_ratio(row, 'ratio_one_run')}**",
+                f"**{describe_ratio(row, 'ratio_many_runs')}**",
             ]
         )
     first = rows[0]
@@ -57,6 +57,23 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
             f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
             table(["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×"], runs),
         ]
+    )
+
+
+def describe_ratio(row: dict[str, Any], name: str) -> str:
+    """A ratio, and its range over the rounds where there were several."""
+    each = row.get("ratios_by_round", {}).get(name, [])
+    return f"{row[name]:.1f}" + (f" ({min(each):.1f} to {max(each):.1f})" if len(each) > 1 else "")
+
+
+def describe_prefix(rows: list[dict[str, Any]]) -> str:
+    """Chunk sizes and threads."""
+    kinds = ("one_thread", "a_chunk_a_thread", "all_threads_on_one")
+    body = [
+        [row["backbone"], one["chunk"], *(f"{one[kind]:.0f}" for kind in kinds)] for row in rows for one in row["rows"]
+    ]
+    return "Views a second of the frozen prefix, by images that go through it at once (a bank takes 64):\n\n" + table(
+        ["network", "images at once", "one thread", "a chunk for each core", "all cores on one chunk"], body
     )
 
 
@@ -120,6 +137,7 @@ def describe_startup(row: dict[str, float]) -> str:
 
 DESCRIBE = {
     "loops": describe_loops,
+    "prefix": describe_prefix,
     "step": describe_step,
     "scaling": describe_scaling,
     "scoring": describe_scoring,

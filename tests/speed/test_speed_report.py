@@ -36,6 +36,28 @@ def test_run_times_are_put_together_from_their_parts() -> None:
     assert row["bank_views_per_second"] == pytest.approx(50 * 4 / 4)
 
 
+def test_ratios_of_several_rounds_come_with_their_range() -> None:
+    """The published style takes 200 s in one round and 100 s in another; ours 20 s in both."""
+    ours = {"images": 100, "prepare": 0.0, "bank": 0.0, "step": 1.0, "evaluation": 0.0}
+    rounds = [
+        {
+            "published": {"step": step, "evaluation": 0.0},
+            "online": ours,
+            "bank": {**ours, "bank": 1e-9},
+            "side_by_side": [ours],
+            "published_side_by_side": [{"step": step, "evaluation": 0.0}],
+        }
+        for step in (10.0, 5.0)
+    ]
+    row = loops.summarise(settings.Settings(folder="", batch=10, views="bank:3"), rounds, total=100, epochs=2, runs=10)
+    assert row["ratios_by_round"]["ratio_online"] == pytest.approx([10.0, 5.0])
+    assert report.describe_ratio(row, "ratio_online") == "7.5 (5.0 to 10.0)"
+    one = loops.summarise(
+        settings.Settings(folder="", batch=10, views="bank:3"), rounds[:1], total=100, epochs=2, runs=10
+    )
+    assert report.describe_ratio(one, "ratio_online") == "10.0"
+
+
 def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
     """The text around them stays, however often they are written."""
     page = tmp_path / "speed.md"
