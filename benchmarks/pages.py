@@ -1,7 +1,8 @@
-"""Write the measured numbers of README.md and docs/fidelity.md from the stored runs, or say whether they follow.
+"""Write the stored tables and the measured numbers of README.md and docs/fidelity.md from the stored runs.
 
     python -m benchmarks.pages [--check]
 
+benchmarks/results/tables: ``SUITE.md`` is a suite's table, ``SUITE.against-ROW.md`` the differences to one of its rows.
 README.md: a table stands between ``<!-- runs: DATASET -->`` and ``<!-- end of runs -->``. It shows the methods as
 preset ``laptop`` has them, and those variants that have several seeds.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
@@ -23,10 +24,15 @@ from gcdbench.plugins.manager import get_manager
 from gcdbench.store.index import load_runs
 from gcdbench.store.rundir import DONE
 from gcdbench.suites.matching import FROM_DATA
-from gcdbench.tables.records import CellRecord, cell_records, flat
+from gcdbench.suites.read import load_suite
+from gcdbench.tables.bootstrap import RunBootstrap
+from gcdbench.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
+from gcdbench.tables.render import render
+from gcdbench.tables.suite_table import suite_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "benchmarks" / "results" / "runs"
+TABLES = RUNS.with_name("tables")
 README = ROOT / "README.md"
 LEDGER = ROOT / "docs" / "fidelity.md"
 PRESET = "laptop"
@@ -160,7 +166,28 @@ def fill_ledger(page: str, groups: Sequence[Group]) -> str:
     return LEDGER_ROW.sub(lambda row: f"{row['begin']} {measured_effects(row['settings'], groups)} |", page)
 
 
-PAGES = {README: fill_readme, LEDGER: fill_ledger}
+def suite_page(path: Path, records: Sequence[CellRecord]) -> str:
+    """The table that a file of benchmarks/results/tables is named after."""
+    suite, _, row = path.stem.partition(".against-")
+    table = suite_table(
+        load_suite(suite),
+        records,
+        get_manager(),
+        preset=PRESET,
+        bootstrap=RunBootstrap(TRANSDUCTIVE),
+        against=row or None,
+    )
+    return render(table, "markdown")
+
+
+def all_pages(records: Sequence[CellRecord]) -> dict[Path, str]:
+    """Every page that holds measured numbers, as the records have them."""
+    groups = group_runs(records)
+    return {
+        README: fill_readme(README.read_text(encoding="utf-8"), groups),
+        LEDGER: fill_ledger(LEDGER.read_text(encoding="utf-8"), groups),
+        **{path: suite_page(path, records) for path in sorted(TABLES.glob("*.md"))},
+    }
 
 
 def main() -> None:
@@ -168,14 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail where the numbers do not follow")
     options = parser.parse_args()
-    groups = group_runs(cell_records(load_runs(RUNS)))
-    for path, fill in PAGES.items():
-        page = path.read_text(encoding="utf-8")
-        filled = fill(page, groups)
-        if options.check and filled != page:
+    for path, text in all_pages(cell_records(load_runs(RUNS))).items():
+        if options.check and path.read_text(encoding="utf-8") != text:
             raise SystemExit(f"The numbers of {path.relative_to(ROOT)} do not follow from the stored runs.")
         if not options.check:
-            path.write_text(filled, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

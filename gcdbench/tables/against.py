@@ -45,6 +45,8 @@ def difference_table(
                 entries[row.key, column.key, score] = _entry(
                     found[row.key], adjusted.get(row.key), cell, set(expected), seeds
                 )
+    # A column in which nothing can be compared says nothing here; the suite's own table shows what is missing.
+    compared = {column for (_, column, _), entry in entries.items() if entry.n}
     label = " ".join(filter(None, base.labels))
     explained = (
         "p: two-sided sign-flip test of paired differences, with Holm's correction for the rows of one score; "
@@ -56,7 +58,7 @@ def difference_table(
         caption=caption,
         label_titles=label_titles,
         rows=tuple(others),
-        columns=tuple(columns),
+        columns=tuple(column for column in columns if column.key in compared or not compared),
         scores=tuple(shown),
         entries=entries,
         notes=(*notes, *standing_notes(entries), explained),
