@@ -1,8 +1,9 @@
 """What training did to the tokens of finished runs: how many directions they use, and what those stand for.
 
-    python plugins/medxplore/benchmarks/tokens.py RUN [RUN ...] [--runs DIRECTORY] [--images 480]
+    python plugins/medxplore/benchmarks/tokens.py RUN [RUN ...] [--runs DIRECTORY] [--images 480] [--output FILE.json]
 
-Works for runs of any trained method; nothing is learnt. All runs are looked at on the same unlabelled images. Columns:
+Works for runs of any trained method whose weights are still there; nothing is learnt. All runs are looked at on the same
+unlabelled images. ``--output`` adds the numbers to a file, because weights are not kept for ever. Columns:
 
 rank, tokens / pooled   effective rank (the exponential of the spectrum's entropy) of tokens and of pooled features,
                         both of length 1: low where a few directions serve all images
@@ -16,6 +17,7 @@ x_out                   mean cosine between the pooled X and the pooled X_out
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +77,19 @@ def describe(run: Trained, images: Images, ids: np.ndarray) -> dict[str, float]:
         }
 
 
+def keep(path: Path, run: Trained, numbers: dict[str, float]) -> None:
+    """Add the numbers of one run to a file."""
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    known[run.record["run_id"]] = {
+        "run": run.name,
+        "seed": run.record["seed"],
+        "epochs": run.record["identity"]["training"]["epochs"],
+        "image_size": run.record["image_size"],
+        **{key: float(f"{value:.4g}") for key, value in numbers.items()},
+    }
+    path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Parse, look, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -82,6 +97,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--images", type=int, default=480)
     parser.add_argument("--data-root", type=Path)
+    parser.add_argument("--output", type=Path, help="a JSON file that the numbers are added to, by run id")
     options = parser.parse_args()
     manager = get_manager()
     images, ids = None, np.empty(0, dtype=np.int64)
@@ -99,6 +115,8 @@ def main() -> None:
             chosen = np.random.default_rng(0).permutation(len(every))[: options.images]
             ids = every[np.sort(chosen)]
         numbers = describe(run, images, ids)
+        if options.output:
+            keep(options.output, run, numbers)
         print(
             f"{run.name} seed {run.record['seed']}: "
             + "  ".join(f"{key} {value:.3g}" for key, value in numbers.items())
