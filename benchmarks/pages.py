@@ -5,6 +5,8 @@
 benchmarks/results/tables: ``SUITE.md`` is a suite's table, ``SUITE.against-ROW.md`` the differences to one of its rows.
 README.md: a table stands between ``<!-- runs: DATASET -->`` and ``<!-- end of runs -->``. It shows the methods as
 preset ``laptop`` has them, and those variants that have several seeds.
+README.md and docs: a table stands between ``<!-- means: SUITE DATASET -->`` and ``<!-- end of means -->``: a suite's
+rows on one dataset, mean ± sd of the accuracies and of false-old.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
 and settings that the row names.
 """
@@ -15,7 +17,7 @@ import argparse
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from gcdbench.store.rundir import DONE
 from gcdbench.suites.matching import FROM_DATA
 from gcdbench.suites.read import load_suite
 from gcdbench.tables.bootstrap import RunBootstrap
+from gcdbench.tables.grid import mean_text
 from gcdbench.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
 from gcdbench.tables.render import render
 from gcdbench.tables.suite_table import suite_table
@@ -35,6 +38,7 @@ RUNS = ROOT / "benchmarks" / "results" / "runs"
 TABLES = RUNS.with_name("tables")
 README = ROOT / "README.md"
 LEDGER = ROOT / "docs" / "fidelity.md"
+SPEED = ROOT / "docs" / "speed.md"
 PRESET = "laptop"
 LEDGER_DATASET = "kvasir"
 SEVERAL = 3
@@ -52,6 +56,10 @@ SCORES = {
     "false_old": "**false-old**",
     "true_new_confusion": "true-new",
 }
+MEANS = ("all", "old", "new", "false_old")
+MEANS_BLOCK = re.compile(
+    r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of means -->)", re.DOTALL
+)
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
@@ -166,6 +174,30 @@ def fill_ledger(page: str, groups: Sequence[Group]) -> str:
     return LEDGER_ROW.sub(lambda row: f"{row['begin']} {measured_effects(row['settings'], groups)} |", page)
 
 
+def means_table(suite: str, dataset: str, records: Sequence[CellRecord]) -> str:
+    """A suite's rows on one dataset, those that were run."""
+    table = suite_table(load_suite(suite), records, get_manager(), preset=PRESET, scores=MEANS)
+    lines = [
+        f"| {table.label_titles[0]} | n | {' | '.join(SCORES[score].strip('*') for score in MEANS)} |",
+        "|---|---|" + "---|" * len(MEANS),
+    ]
+    for row in table.rows:
+        entries = [table.entry(row.key, dataset, score) for score in MEANS]
+        if entries[0].n:
+            # Without marks: n says what is missing.
+            cells = (mean_text(replace(entry, missing=()), score) for entry, score in zip(entries, MEANS, strict=True))
+            lines.append(f"| {row.labels[0]} | {entries[0].n} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def fill_means(page: str, records: Sequence[CellRecord]) -> str:
+    """The page with every marked table of a suite made anew."""
+    return MEANS_BLOCK.sub(
+        lambda found: f"{found['begin']}\n{means_table(found['suite'], found['dataset'], records)}\n\n{found['end']}",
+        page,
+    )
+
+
 def suite_page(path: Path, records: Sequence[CellRecord]) -> str:
     """The table that a file of benchmarks/results/tables is named after."""
     suite, _, row = path.stem.partition(".against-")
@@ -184,8 +216,9 @@ def all_pages(records: Sequence[CellRecord]) -> dict[Path, str]:
     """Every page that holds measured numbers, as the records have them."""
     groups = group_runs(records)
     return {
-        README: fill_readme(README.read_text(encoding="utf-8"), groups),
-        LEDGER: fill_ledger(LEDGER.read_text(encoding="utf-8"), groups),
+        README: fill_means(fill_readme(README.read_text(encoding="utf-8"), groups), records),
+        LEDGER: fill_means(fill_ledger(LEDGER.read_text(encoding="utf-8"), groups), records),
+        SPEED: fill_means(SPEED.read_text(encoding="utf-8"), records),
         **{path: suite_page(path, records) for path in sorted(TABLES.glob("*.md"))},
     }
 

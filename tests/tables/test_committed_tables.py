@@ -39,3 +39,14 @@ def test_the_numbers_on_pages_follow_from_the_committed_runs() -> None:
     fewer = pages.group_runs(record for record in records if record.seed != 0)
     assert pages.fill_readme(readme, fewer) != readme
     assert pages.fill_ledger(ledger, fewer) != ledger
+
+
+def test_tables_of_means_on_pages_follow_from_the_committed_runs() -> None:
+    pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
+    records = cell_records(load_runs(RESULTS / "runs"))
+    fewer = [record for record in records if record.seed != 0]
+    for path in (pages.LEDGER, pages.SPEED):
+        page = path.read_text(encoding="utf-8")
+        assert pages.MEANS_BLOCK.search(page)
+        assert pages.fill_means(page, records) == page
+        assert pages.fill_means(page, fewer) != page
