@@ -22,7 +22,7 @@ from gcdbench.context import RunContext
 from gcdbench.data.cachefile import Recipe, open_array
 from gcdbench.data.draws import random_words
 from gcdbench.data.files import format_bytes
-from gcdbench.data.parallel import run_chunks
+from gcdbench.data.parallel import available_cores, run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
 from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
 from gcdbench.errors import ConfigError
@@ -33,6 +33,12 @@ BANK_SEED = 20_240_607
 
 CHUNK_PIXELS = 64 * 128 * 128
 """Pixels that go through the network at once: enough to keep it busy, few enough for a laptop's memory."""
+
+CHUNK_MEMORY = 170 * 2**20
+"""Bytes that CHUNK_PIXELS hold in activations on their way through Lite0's prefix; ResNet-18's takes less."""
+
+BUILDING_MEMORY = 2**30
+"""Bytes for the activations of all building threads; the rest of a run then stays well below 2 GiB in all."""
 
 
 class ViewSource(Protocol):
@@ -51,6 +57,12 @@ class ViewSource(Protocol):
 def chunk_size(image_size: int) -> int:
     """Images that go through the network at once."""
     return max(CHUNK_PIXELS // image_size**2, 8) if image_size > 128 else 64
+
+
+def building_threads(cores: int, image_size: int) -> int:
+    """Threads that build at once: one a core, as far as their activations fit into memory, and at least one."""
+    chunk = CHUNK_MEMORY * chunk_size(image_size) * image_size**2 // CHUNK_PIXELS
+    return max(min(cores, BUILDING_MEMORY // chunk), 1)
 
 
 def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
@@ -258,8 +270,9 @@ def _run_with_progress(
     ctx: RunContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
 ) -> None:
     done = 0
+    threads = building_threads(available_cores(), ctx.image_size) if ctx.device == "cpu" else 1
     ctx.log({"type": "progress", "task": task, "done": 0, "total": total})
-    for count in run_chunks(work, chunks, threads=1 if ctx.device != "cpu" else None):
+    for count in run_chunks(work, chunks, threads=threads):
         done += count
         ctx.log({"type": "progress", "task": task, "done": done, "total": total})
 

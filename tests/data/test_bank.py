@@ -20,6 +20,7 @@ from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
 from gcdbench.data import bank, cachefile
 from gcdbench.data.files import format_bytes
+from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, Pixels
 from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
 from gcdbench.errors import ConfigError, DiskSpaceError
@@ -171,11 +172,36 @@ def test_bytes_do_not_depend_on_the_number_of_threads(
     """One, two or three threads, whatever torch's own setting: the same file."""
     contents = set()
     for threads in (1, 2, 3):
-        monkeypatch.setattr("gcdbench.data.parallel.available_cores", lambda n=threads: n)
+        monkeypatch.setattr(bank, "available_cores", lambda n=threads: n)
         cache = tmp_path / str(threads)
         bank.open_views(context(cache), store)
         contents.add((banks(cache)[0] / cachefile.DATA).read_bytes())
     assert len(contents) == 1
+
+
+@pytest.mark.parametrize(
+    ("cores", "image_size", "threads"),
+    [(1, 128, 1), (2, 128, 2), (64, 128, 6), (64, 224, 6), (64, 96, 10), (64, 28, 64), (64, 512, 3), (64, 2048, 1)],
+)
+def test_building_threads_share_a_budget_of_memory(cores: int, image_size: int, threads: int) -> None:
+    """As many as there are cores while images are small; large ones leave room for a few threads, or for one."""
+    assert bank.building_threads(cores, image_size) == threads
+
+
+def test_a_machine_with_many_cores_builds_within_the_budget(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def remember(*arguments: Any, threads: int) -> Any:
+        asked.append(threads)
+        return run_chunks(*arguments, threads=threads)
+
+    monkeypatch.setattr(bank, "available_cores", lambda: 64)
+    monkeypatch.setattr(bank, "BUILDING_MEMORY", 3 * bank.CHUNK_MEMORY * SIZE**2 // 128**2)
+    monkeypatch.setattr(bank, "run_chunks", remember)
+    bank.open_views(context(tmp_path), store)
+    assert asked == [3]
 
 
 def test_size_is_said_before_and_progress_during_the_work(tmp_path: Path, store: Pixels) -> None:
