@@ -2,12 +2,13 @@
 
 A bank holds, for every image of a store, V augmented views and the test view, each as the output of the frozen
 prefix in float16. It is memory-mapped, built once, and shared by every method, seed and concurrent run, because
-nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights,
-the image size, V and a constant seed.
+nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights
+(their values, whatever the backbone calls itself), the image size, V, the kernels and a constant seed.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
@@ -26,7 +27,7 @@ from gcdbench.data.parallel import available_cores, run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
 from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
 from gcdbench.errors import ConfigError
-from gcdbench.native.loader import describe_kernels
+from gcdbench.native.loader import kernels_key
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
@@ -167,7 +168,7 @@ def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count:
     recipe = Recipe(
         title="view bank",
         identity={
-            **_identity(ctx, backbone),
+            **_identity(ctx, backbone, backbone.prefix),
             "augmentation": augmentation.key,
             "views": count,
             "seed": BANK_SEED,
@@ -239,7 +240,7 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
 
     recipe = Recipe(
         title="frozen features",
-        identity=_identity(ctx, backbone),
+        identity=_identity(ctx, backbone, backbone),
         shape=(len(store), backbone.channels),
         dtype=np.float32,
         fill=fill,
@@ -247,17 +248,31 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
     return np.asarray(open_array(_folder(ctx, "features"), recipe)[images.ids])
 
 
-def _identity(ctx: RunContext, backbone: Backbone) -> dict[str, Any]:
+def state_digest(module: nn.Module) -> str:
+    """sha256 of a module's parameters and buffers: names, types, shapes and values, in whatever order they come."""
+    digest = hashlib.sha256()
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        # As bytes, because numpy lacks some of torch's types.
+        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _identity(ctx: RunContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
+    """What shapes an array that ``network``, the whole backbone or a part of it, makes of the store."""
     return {
         "store": ctx.store_key,
         "backbone": backbone.name,
         "weights": backbone.weights_sha256,
+        # A backbone says its name and hash itself, and a plugin may change without changing them.
+        "state": state_digest(network),
         "image_size": ctx.image_size,
         "mean": backbone.mean,
         "std": backbone.std,
         "device": torch.device(ctx.device).type,
-        # Compiled and plain kernels differ in the last bits.
-        "kernels": describe_kernels(),
+        # Compiled and plain kernels differ in the last bits, and so may two versions of the compiled ones.
+        "kernels": kernels_key(),
     }
 
 

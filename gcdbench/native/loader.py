@@ -81,10 +81,18 @@ def describe_kernels() -> str:
     return "torch" if load_kernels() is None else "native"
 
 
+def kernels_key() -> str:
+    """As ``describe_kernels``, with a hash of sources and flags: part of the key of what is made with the kernels."""
+    return "torch" if load_kernels() is None else f"native-{hashlib.sha256(_sources()).hexdigest()[:16]}"
+
+
+def _sources() -> bytes:
+    return b"\0".join((*(source.read_bytes() for source in SOURCES), " ".join(FLAGS).encode()))
+
+
 def _library_path(compiler: str) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=60).stdout
-    parts = (*(source.read_bytes() for source in SOURCES), version, " ".join(FLAGS).encode(), _processor().encode())
-    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    key = hashlib.sha256(b"\0".join((_sources(), version, _processor().encode()))).hexdigest()[:16]
     return cache_dir() / "kernels" / f"{key}.so"
 
 

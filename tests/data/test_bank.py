@@ -24,6 +24,7 @@ from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, Pixels
 from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
 from gcdbench.errors import ConfigError, DiskSpaceError
+from gcdbench.native import loader
 
 SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
 
@@ -163,6 +164,70 @@ def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixe
             setattr(other, name, value)
         change = {"load_backbone": lambda: other}
     bank.open_views(context(tmp_path, **change), store)
+    assert len(banks(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("kind", ["parameter", "buffer", "hidden buffer"])
+def test_a_prefix_that_changed_under_its_name_gets_a_bank_of_its_own(
+    tmp_path: Path, store: Pixels, kind: str
+) -> None:
+    """A plugin's backbone says its name and its weights' hash itself; neither need change when its values do."""
+
+    def load(value: float) -> SmallBackbone:
+        network = SmallBackbone()
+        if kind == "parameter":
+            with torch.no_grad():
+                network.prefix.weight[0, 0, 0, 0] = value
+        else:
+            network.prefix.register_buffer("scale", torch.tensor(value), persistent=kind == "buffer")
+        return network
+
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    assert len(banks(tmp_path)) == 1
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(2.0)), store)
+    assert len(banks(tmp_path)) == 2
+
+
+def test_the_trained_tail_shapes_features_and_not_a_bank(tmp_path: Path, store: Pixels) -> None:
+    def load() -> SmallBackbone:
+        network = SmallBackbone()
+        with torch.no_grad():
+            network.tail[0].weight.zero_()
+        return network
+
+    images = ImageView(ids=np.arange(3), store=store)
+    plain, other = context(tmp_path), context(tmp_path, load_backbone=load)
+    assert not np.array_equal(bank.frozen_features(plain, images), bank.frozen_features(other, images))
+    for ctx in (plain, other):
+        bank.open_views(ctx, store)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_the_digest_of_a_state_depends_on_names_types_and_shapes_and_not_on_order_or_layout() -> None:
+    def module(**tensors: Tensor) -> nn.Module:
+        made = nn.Module()
+        for name, tensor in tensors.items():
+            made.register_buffer(name, tensor)
+        return made
+
+    a, b = torch.arange(24.0).reshape(1, 2, 3, 4), torch.tensor(3)
+    digest = bank.state_digest(module(a=a, b=b))
+    assert digest == bank.state_digest(module(b=b, a=a.to(memory_format=torch.channels_last)))
+    others = [module(a=a, c=b), module(a=a.flatten(), b=b), module(a=a.to(torch.bfloat16), b=b), module(a=a)]
+    assert len({digest, *map(bank.state_digest, others)}) == 5
+
+
+def test_compiled_kernels_of_another_version_get_a_bank_of_their_own(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    bank.open_views(context(tmp_path), store)
+    changed = tmp_path / "changed.c"
+    changed.write_text("/* another version */")
+    monkeypatch.setattr(loader, "SOURCES", (changed,))
+    bank.open_views(context(tmp_path), store)
     assert len(banks(tmp_path)) == 2
 
 
