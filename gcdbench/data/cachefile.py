@@ -19,13 +19,11 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
-from gcdbench.data.files import DISK_FULL, format_bytes, new_folder, reserve, touch
+from gcdbench.data.files import DISK_FULL, HEADROOM, format_bytes, new_folder, reserve, touch
 from gcdbench.errors import DiskSpaceError
 
 DATA, META = "data.npy", "meta.json"
 FORMAT = 2
-HEADROOM = 64 * 2**20
-"""Bytes that are left free on the disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +96,11 @@ def _build_once(home: Path, recipe: Recipe) -> None:
 
 
 def _build(home: Path, recipe: Recipe) -> None:
-    free = shutil.disk_usage(home.parent).free
-    if recipe.size + HEADROOM > free:
-        raise DiskSpaceError(
-            f"The {recipe.title} takes {format_bytes(recipe.size)}, but only {format_bytes(free)} are free"
-            f" in '{home.parent}'.",
-            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
-            " or use fewer views (--set views=bank:4) or none (--set views=online).",
-        )
-    recipe.announce(recipe.size)
     try:
         # Whoever holds the lock is the only builder.
         with new_folder(home) as unfinished:
+            _require_space(home.parent, recipe)
+            recipe.announce(recipe.size)
             array = np.lib.format.open_memmap(
                 unfinished / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape
             )
@@ -126,3 +117,14 @@ def _build(home: Path, recipe: Recipe) -> None:
                 hint="Free some room ('gcdbench data cache clear') or set GCDBENCH_CACHE to a larger disk.",
             ) from error
         raise
+
+
+def _require_space(folder: Path, recipe: Recipe) -> None:
+    free = shutil.disk_usage(folder).free
+    if recipe.size + HEADROOM > free:
+        raise DiskSpaceError(
+            f"The {recipe.title} needs {format_bytes(recipe.size + HEADROOM)} ({format_bytes(recipe.size)} and"
+            f" {format_bytes(HEADROOM)} that stay free), but only {format_bytes(free)} are free in '{folder}'.",
+            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
+            " or use fewer views (--set views=bank:4) or none (--set views=online).",
+        )

@@ -18,7 +18,8 @@ from gcdbench.errors import DiskSpaceError
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers that mean: no room."""
 
-_SLACK = 64 * 2**20
+HEADROOM = 64 * 2**20
+"""Bytes that are left free on the disk."""
 
 
 def sync(path: Path) -> None:
@@ -82,17 +83,21 @@ def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterat
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """Refuse to begin where the disk has no room for ``needed`` bytes."""
+    """Refuse to begin where the disk has no room for ``needed`` bytes.
+
+    Where a folder is to be built, ask inside of ``new_folder``: what a killed build left is gone by then.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
-    if free < needed + _SLACK:
+    if free < needed + HEADROOM:
         raise no_space(folder, needed, free, what)
 
 
 def no_space(folder: Path, needed: int, free: int, what: str) -> DiskSpaceError:
     """The error for a disk without room."""
     return DiskSpaceError(
-        f"{what} needs {format_bytes(needed)} in {folder}, where {format_bytes(free)} are free.",
+        f"{what} needs {format_bytes(needed + HEADROOM)} ({format_bytes(needed)} and {format_bytes(HEADROOM)} that stay"
+        f" free) in {folder}, where {format_bytes(free)} are free.",
         hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to another disk, or choose a smaller image size.",
     )
 

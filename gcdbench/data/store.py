@@ -115,9 +115,9 @@ def _build(
 ) -> None:
     needed = len(rows) * (side**2 * 3 + 32)
     what = f"The image store of '{source.card.name}' ({len(rows):,} images of {side} x {side} pixels)"
-    require_space(folder.parent, needed, what)
     try:
         with new_folder(folder) as temporary:
+            require_space(folder.parent, needed, what)
             file = temporary / "pixels.npy"
             array = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(rows), side, side, 3))
             offset = int(array.offset)

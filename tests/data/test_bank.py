@@ -286,7 +286,7 @@ def test_a_disk_that_is_too_small_is_one_sentence(
 ) -> None:
     full = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 1000, 1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
-    with pytest.raises(DiskSpaceError, match=r"takes 179 kB, but only 1 kB are free"):
+    with pytest.raises(DiskSpaceError, match=r"needs 67.3 MB \(179 kB and 67.1 MB that stay free\), but only 1 kB"):
         bank.open_views(context(tmp_path), store)
     assert not banks(tmp_path)
 
@@ -356,6 +356,21 @@ def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) 
     left = home.with_name(f".tmp-{home.name}")
     home.rename(left)
     (left / cachefile.META).unlink()
+    bank.open_views(context(tmp_path), store)
+    assert banks(tmp_path) == [home]
+
+
+def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a large build that was killed would have no room to be repeated."""
+    bank.open_views(context(tmp_path), store)
+    home = banks(tmp_path)[0]
+    left = home.with_name(f".tmp-{home.name}")
+    home.rename(left)
+    usage = type(shutil.disk_usage(tmp_path))
+    killed = left / cachefile.DATA
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 1000 if killed.exists() else 10**9))
     bank.open_views(context(tmp_path), store)
     assert banks(tmp_path) == [home]
 

@@ -127,8 +127,24 @@ def test_a_full_disk_is_refused_before_the_work(make_folder, cache: Path, monkey
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 5000, 5000))
     with pytest.raises(DiskSpaceError) as caught:
         prepare_store(source, 28, cache, workers=1)
+    assert "needs 67.1 MB (24.8 kB and 67.1 MB that stay free)" in caught.value.message
     assert "5 kB are free" in caught.value.message
     assert list((cache / "stores").iterdir()) == []
+
+
+def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
+    make_folder, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a large build that was killed would have no room to be repeated."""
+    source = opened(make_folder({"a": 4, "b": 4}))
+    store = prepare_store(source, 28, cache, workers=1)
+    left = store.folder.with_name(f".tmp-{store.key}")
+    store.folder.rename(left)
+    usage = namedtuple("usage", "total used free")
+    killed = left / "meta.json"
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 5000 if killed.exists() else 10**9))
+    assert len(prepare_store(source, 28, cache, workers=1)) == 8
+    assert list((cache / "stores").iterdir()) == [store.folder]
 
 
 def test_an_empty_dataset_and_a_tiny_size_are_refused(make_folder, cache: Path) -> None:
