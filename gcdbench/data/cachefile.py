@@ -19,7 +19,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
-from gcdbench.data.files import DISK_FULL, HEADROOM, format_bytes, new_folder, reserve, touch
+from gcdbench.data.files import DISK_FULL, HEADROOM, format_bytes, map_array, new_folder, reserve, touch
 from gcdbench.errors import DiskSpaceError
 
 DATA, META = "data.npy", "meta.json"
@@ -65,18 +65,16 @@ def open_array(folder: Path | None, recipe: Recipe) -> NDArray[Any]:
         recipe.fill(array)
         return array
     home = folder / recipe.key
-    while True:
-        if not _complete(home):
-            _build_once(home, recipe)
+    while True:  # somebody may clear the cache between building and opening
         touch(home / META)
-        try:
-            return np.load(home / DATA, mmap_mode="r")  # type: ignore[no-any-return]
-        except FileNotFoundError:  # somebody has just cleared the cache
-            continue
+        mapped = _open(home, recipe)
+        if mapped is not None:
+            return mapped
+        _build_once(home, recipe)
 
 
-def _complete(home: Path) -> bool:
-    return (home / META).is_file() and (home / DATA).is_file()
+def _open(home: Path, recipe: Recipe) -> NDArray[Any] | None:
+    return map_array(home / DATA, recipe.shape, recipe.dtype) if (home / META).is_file() else None
 
 
 def _build_once(home: Path, recipe: Recipe) -> None:
@@ -89,7 +87,7 @@ def _build_once(home: Path, recipe: Recipe) -> None:
         recipe.wait()
         lock.acquire()
     try:
-        if not _complete(home):
+        if _open(home, recipe) is None:
             _build(home, recipe)
     finally:
         lock.release()

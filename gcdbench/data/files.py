@@ -9,8 +9,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import DTypeLike, NDArray
 
 from gcdbench.data.workers import Progress
 from gcdbench.errors import DiskSpaceError
@@ -115,6 +118,15 @@ def reserve(file: Path) -> None:
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise  # other errors only say that this file system cannot reserve
+
+
+def map_array(file: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
+    """The array in a ``.npy`` file, read-only and mapped; None where it is missing, cut short or another one."""
+    try:
+        array: NDArray[Any] = np.load(file, mmap_mode="r")
+    except (FileNotFoundError, ValueError, EOFError):
+        return None
+    return array if array.shape == shape and array.dtype == np.dtype(dtype) else None
 
 
 def touch(file: Path) -> None:

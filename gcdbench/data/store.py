@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
-from gcdbench.data.files import DISK_FULL, new_folder, no_space, only_one, require_space, reserve, touch
+from gcdbench.data.files import DISK_FULL, map_array, new_folder, no_space, only_one, require_space, reserve, touch
 from gcdbench.data.hashing import Digests, content_hashes, content_order, hex_digests, refuse_unreadable
 from gcdbench.data.imaging import RULE, UnreadableImageError, open_image, stored_side, to_square
 from gcdbench.data.types import DatasetSource, IntArray, Pixels
@@ -75,12 +75,14 @@ def prepare_store(
     rows = digests[order]
     key = _key(rows, side, source.decode)
     folder = cache_dir / "stores" / key
-    if not _complete(folder, len(source), side):
+    while True:  # somebody may clear the cache between building and opening
+        touch(folder / "meta.json")
+        pixels = _open(folder, len(source), side)
+        if pixels is not None:
+            break
         with only_one(cache_dir, f"store-{key}", progress):
-            if not _complete(folder, len(source), side):
+            if _open(folder, len(source), side) is None:
                 _build(source, folder, rows, order, side, workers, progress)
-    touch(folder / "meta.json")
-    pixels = np.load(folder / "pixels.npy", mmap_mode="r")
     return ImageStore(pixels=pixels, sha256=hex_digests(rows), order=order, key=key, folder=folder)
 
 
@@ -178,9 +180,7 @@ def _write_row(job: _Job, handle: BinaryIO, index: int) -> None:
     handle.write(to_square(image, job.side).tobytes())
 
 
-def _complete(folder: Path, count: int, side: int) -> bool:
-    try:
-        size = (folder / "pixels.npy").stat().st_size
-        return (folder / "meta.json").is_file() and size >= count * side**2 * 3
-    except OSError:
-        return False
+def _open(folder: Path, count: int, side: int) -> Pixels | None:
+    if not (folder / "meta.json").is_file():
+        return None
+    return map_array(folder / "pixels.npy", (count, side, side, 3), np.uint8)

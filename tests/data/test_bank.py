@@ -350,6 +350,16 @@ def test_a_bank_that_is_cleared_while_it_is_opened_is_built_again(
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("keep", [0, 50, -1, None], ids=["empty", "half a header", "a byte short", "no array"])
+def test_a_damaged_bank_is_built_again(tmp_path: Path, store: Pixels, keep: int | None) -> None:
+    first = bank.open_views(context(tmp_path), store).test(np.arange(COUNT))
+    file = banks(tmp_path)[0] / cachefile.DATA
+    content = file.read_bytes()
+    file.write_bytes(content[:keep] if keep is not None else bytes(len(content)))
+    assert torch.equal(bank.open_views(context(tmp_path), store).test(np.arange(COUNT)), first)
+    assert file.read_bytes() == content
+
+
 def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
     bank.open_views(context(tmp_path), store)
     home = banks(tmp_path)[0]

@@ -147,6 +147,33 @@ def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
     assert list((cache / "stores").iterdir()) == [store.folder]
 
 
+@pytest.mark.parametrize("keep", [0, 50, -1], ids=["empty", "half a header", "a byte short"])
+def test_a_damaged_store_is_made_again(make_folder, cache: Path, keep: int) -> None:
+    source = opened(make_folder({"a": 4, "b": 4}))
+    store = prepare_store(source, 28, cache, workers=1)
+    content = (store.folder / "pixels.npy").read_bytes()
+    (store.folder / "pixels.npy").write_bytes(content[:keep])
+    prepare_store(source, 28, cache, workers=1)
+    assert (store.folder / "pixels.npy").read_bytes() == content
+
+
+def test_a_store_that_is_cleared_while_it_is_opened_is_made_again(
+    make_folder, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = opened(make_folder({"a": 4, "b": 4}))
+    prepare_store(source, 28, cache, workers=1)
+    calls: list[Path] = []
+
+    def clear_first(file: Path) -> None:
+        if not calls:
+            shutil.rmtree(file.parent)
+        calls.append(file)
+
+    monkeypatch.setattr("gcdbench.data.store.touch", clear_first)
+    assert len(prepare_store(source, 28, cache, workers=1).pixels) == 8
+    assert len(calls) == 2
+
+
 def test_an_empty_dataset_and_a_tiny_size_are_refused(make_folder, cache: Path) -> None:
     source = opened(make_folder({"a": 2, "b": 2}))
     with pytest.raises(DataError, match="too small"):
