@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gcdbench.data.files import DELETED, discard
 from gcdbench.errors import ConfigError
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -61,7 +62,8 @@ def list_cache(cache: Path) -> list[CacheEntry]:
 def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None) -> list[CacheEntry]:
     """Delete entries (of one kind, or with one key) and what killed processes left; returns what was deleted."""
     chosen = [entry for entry in list_cache(cache) if kind in (None, entry.kind) and key in (None, entry.key)]
-    _delete(chosen)
+    for entry in chosen:
+        discard(entry.folder)
     if key is None:
         remove_leftovers(cache)
         if kind is None:
@@ -81,20 +83,22 @@ def trim_cache(cache: Path, limit: int) -> list[CacheEntry]:
             break
         gone.append(entry)
         total -= entry.bytes
-    _delete(gone)
+    for entry in gone:
+        discard(entry.folder)
     return gone
 
 
 def remove_leftovers(cache: Path) -> None:
-    """Delete unfinished folders whose builder is gone; one that is still at work holds its lock."""
+    """Delete unfinished folders whose builder is gone, and what killed deletions left.
+
+    A builder that is still at work holds its lock; a new one has to wait until its folder's name is free.
+    """
     for folder in cache.glob("*/.tmp-*"):
-        if not folder.is_dir():
-            continue
-        key = folder.name.removeprefix(".tmp-")
-        kind = {"stores": "store", "arrays": "arrays"}.get(folder.parent.name, "")
-        locks = [cache / "locks" / f"{kind}-{key}.lock", folder.parent / f"{key}.lock"]
-        if all(_is_free(lock) for lock in locks if lock.exists()):
+        if folder.name.startswith(DELETED):
             shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            with suppress(Timeout), FileLock(_lock_file(cache, folder), timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse_size(text: str) -> int:
@@ -105,18 +109,10 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def _delete(entries: Iterable[CacheEntry]) -> None:
-    for entry in entries:
-        # First the file that says "complete", so that nobody opens what is half deleted.
-        (entry.folder / "meta.json").unlink(missing_ok=True)
-        shutil.rmtree(entry.folder, ignore_errors=True)
-
-
-def _is_free(path: Path) -> bool:
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    lock.release()
-    return True
+def _lock_file(cache: Path, folder: Path) -> Path:
+    """The lock that the builder of an unfinished folder holds."""
+    kind, key = folder.parent.name, folder.name.removeprefix(".tmp-")
+    if kind not in ("stores", "arrays"):
+        return folder.parent / f"{key}.lock"
+    (cache / "locks").mkdir(exist_ok=True)
+    return cache / "locks" / f"{'store' if kind == 'stores' else kind}-{key}.lock"

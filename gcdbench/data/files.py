@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from gcdbench.data.workers import Progress
 from gcdbench.errors import DiskSpaceError
+
+DELETED = ".tmp-deleted-"
+"""Beginning of the name of a folder that is being deleted."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers that mean: no room."""
@@ -45,22 +49,35 @@ def write_bytes(path: Path, data: bytes) -> None:
     os.replace(temporary, path)
 
 
+def discard(folder: Path) -> None:
+    """Delete a folder of the cache, if it is there.
+
+    It loses its name first: nobody opens what is half deleted, and a killed deletion leaves what ``remove_leftovers``
+    finds.
+    """
+    doomed = folder.with_name(f"{DELETED}{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(folder, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
 @contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """A temporary folder beside ``final`` that takes its name when the block ends well, and vanishes otherwise.
 
-    Call it with the lock of ``final`` held: whatever an earlier, killed process left behind is removed first.
+    Call it with the lock of ``final`` held: what an earlier, killed process left behind is removed first, and so is a
+    damaged ``final``.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".tmp-{final.name}")
     shutil.rmtree(temporary, ignore_errors=True)
+    discard(final)
     temporary.mkdir()
     try:
         yield temporary
         for file in temporary.iterdir():
             sync(file)
         sync(temporary)
-        shutil.rmtree(final, ignore_errors=True)
         os.rename(temporary, final)
         sync(final.parent)
     finally:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
 from gcdbench.errors import ConfigError
@@ -76,6 +78,43 @@ def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) ->
         ".tmp-alive",
         ".tmp-busy",
     }
+
+
+def test_a_new_builder_waits_until_its_predecessors_leftovers_are_gone(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its own, new folder, which has the same name, would be deleted."""
+    locks = {"stores": filled / "locks" / "store-x.lock", "banks": filled / "banks" / "x.lock"}
+    deleted = []
+
+    def look(folder: Path, **settings: object) -> None:
+        with pytest.raises(Timeout):
+            FileLock(locks[folder.parent.name], timeout=0).acquire()
+        deleted.append(folder.parent.name)
+
+    for kind in locks:
+        (filled / kind / ".tmp-x").mkdir()
+    monkeypatch.setattr(shutil, "rmtree", look)
+    remove_leftovers(filled)
+    assert sorted(deleted) == ["banks", "stores"]
+
+
+@pytest.mark.parametrize("delete", [clear_cache, lambda cache: trim_cache(cache, 0)], ids=["clear", "trim"])
+def test_a_killed_deletion_is_finished_by_the_next(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, delete: Callable[[Path], object]
+) -> None:
+    """An entry is whole and listed, or it is a leftover."""
+
+    def killed(*arguments: object, **settings: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete(filled)
+    assert keys(filled) == ["b-mid", "s-new"]
+    delete(filled)
+    assert [path for path in filled.glob("*/*") if path.is_dir()] == []
 
 
 @pytest.mark.parametrize(
