@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import BinaryIO
 
 import numpy as np
@@ -101,9 +102,24 @@ class _Job:
 
 def _key(rows: Digests, side: int, decode: Callable[[bytes], Pixels] | None) -> str:
     # A decoder of the source's own is part of what the bytes mean.
-    how = "image-file" if decode is None else getattr(decode, "__qualname__", type(decode).__qualname__)
+    how = "image-file" if decode is None else _decoder_key(decode)
     head = f"store/{FORMAT}|{RULE}|{side}|{how}|{len(rows)}|".encode()
     return hashlib.sha256(head + np.ascontiguousarray(rows).tobytes()).hexdigest()[:32]
+
+
+def _decoder_key(decode: Callable[[bytes], Pixels]) -> str:
+    """A decoder's own ``key``, or the name of a plain function, which has no state that the name would not tell."""
+    key = getattr(decode, "key", None)
+    if isinstance(key, str):
+        return f"{type(decode).__qualname__}:{key}"
+    name = decode.__qualname__ if isinstance(decode, FunctionType) else "<object>"
+    if "<" in name:  # <lambda> or <locals>: may hold values of the function around it
+        raise DataError(
+            f"The dataset's 'decode' is {decode!r}, whose parameters, if it has any, the image store cannot know.",
+            hint="Make it a plain function of a module, or give it an attribute 'key': a text that differs whenever"
+            " it decodes differently.",
+        )
+    return name
 
 
 def _build(
