@@ -69,6 +69,9 @@ def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None)
         if kind is None:
             for folder in ("hashes", "checksums"):
                 shutil.rmtree(cache / folder, ignore_errors=True)
+            # The files alone: another process may be compiling in a folder beside them.
+            for file in (cache / "kernels").glob("*.so*"):
+                file.unlink(missing_ok=True)
     return chosen
 
 
