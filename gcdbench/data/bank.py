@@ -25,8 +25,8 @@ from gcdbench.data.draws import random_words
 from gcdbench.data.files import format_bytes
 from gcdbench.data.parallel import available_cores, run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
+from gcdbench.data.view_setting import parse_views
 from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
-from gcdbench.errors import ConfigError
 from gcdbench.native.loader import kernels_key
 
 BANK_SEED = 20_240_607
@@ -136,18 +136,6 @@ def choose_views(ids: IntArray, *, step: int, seed: int, views: int) -> tuple[In
     shift = (words & np.uint64(0xFFFFFFFF)) % np.uint64(views - 1)
     second = (first + np.uint64(1) + shift) % np.uint64(views)
     return first.astype(np.int64), second.astype(np.int64)
-
-
-def parse_views(views: str) -> int | None:
-    """Number of stored views of ``"bank:V"``; None for ``"online"``."""
-    if views == "online":
-        return None
-    kind, _, count = views.partition(":")
-    if kind != "bank" or not count.isdecimal() or int(count) < 2:
-        raise ConfigError(
-            f"views = '{views}' is neither 'online' nor 'bank:V' with V of at least 2.", hint="For example bank:16."
-        )
-    return int(count)
 
 
 def open_views(ctx: RunContext, store: Pixels) -> ViewSource:

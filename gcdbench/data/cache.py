@@ -16,9 +16,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gcdbench.data.files import DELETED, discard
-from gcdbench.errors import ConfigError
+from gcdbench.errors import ConfigError, UnknownName
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS = {"": 1, "B": 1} | {
+    f"{letter}{rest}": base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for rest, base in (("", 1000), ("B", 1000), ("IB", 1024))
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,10 @@ def list_cache(cache: Path) -> list[CacheEntry]:
 
 def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None) -> list[CacheEntry]:
     """Delete entries (of one kind, or with one key) and what killed processes left; returns what was deleted."""
-    chosen = [entry for entry in list_cache(cache) if kind in (None, entry.kind) and key in (None, entry.key)]
+    entries = [entry for entry in list_cache(cache) if kind in (None, entry.kind)]
+    chosen = [entry for entry in entries if key in (None, entry.key)]
+    if key is not None and not chosen:
+        raise UnknownName("cache entry", key, (entry.key for entry in entries), hint="See 'gcdbench data cache list'.")
     for entry in chosen:
         discard(entry.folder)
     if key is None:
@@ -105,10 +112,10 @@ def remove_leftovers(cache: Path) -> None:
 
 
 def parse_size(text: str) -> int:
-    """``20GB`` or ``500 MB`` as a number of bytes."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    """``20GB``, ``20G``, ``500 MB`` (powers of 1000) or ``20GiB`` (powers of 1024) as a number of bytes."""
+    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     if not match or match[2].upper() not in _UNITS:
-        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB.")
+        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB, 20GiB.")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 

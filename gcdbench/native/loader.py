@@ -2,7 +2,8 @@
 
 The library is built into the cache directory under a name that holds the source, the compiler and the processor,
 tried out in a child process (an instruction that the processor advertises and does not have would end it), and only
-then loaded. Its hash lies beside it, because loading a damaged library may end the process. Any failure on the way means None, and callers use torch's operators instead.
+then loaded. Its hash lies beside it, because loading a damaged library may end the process. Any failure on the way
+means None, and callers use torch's operators instead.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from gcdbench.data import bank, cachefile
 from gcdbench.data.files import format_bytes
 from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, Pixels
+from gcdbench.data.view_setting import parse_views
 from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
 from gcdbench.errors import ConfigError, DiskSpaceError
 from gcdbench.native import loader
@@ -168,9 +169,7 @@ def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixe
 
 
 @pytest.mark.parametrize("kind", ["parameter", "buffer", "hidden buffer"])
-def test_a_prefix_that_changed_under_its_name_gets_a_bank_of_its_own(
-    tmp_path: Path, store: Pixels, kind: str
-) -> None:
+def test_a_prefix_that_changed_under_its_name_gets_a_bank_of_its_own(tmp_path: Path, store: Pixels, kind: str) -> None:
     """A plugin's backbone says its name and its weights' hash itself; neither need change when its values do."""
 
     def load(value: float) -> SmallBackbone:
@@ -438,7 +437,13 @@ def test_without_an_identity_nothing_is_kept(tmp_path: Path, store: Pixels) -> N
     assert bank.open_views(context(None), store).test(np.arange(1)).shape == (1, 5, 8, 8)
 
 
-@pytest.mark.parametrize("views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", ""])
+@pytest.mark.parametrize(
+    "views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", "", "bank:²", "bank:1025", "bank:" + 5000 * "9"]
+)
 def test_views_that_do_not_exist_are_refused(views: str) -> None:
-    with pytest.raises(ConfigError, match="neither 'online' nor 'bank:V'"):
-        bank.parse_views(views)
+    with pytest.raises(ConfigError, match="views must be 'online' or 'bank:V' with V from 2 to 1024"):
+        parse_views(views)
+
+
+def test_views_that_exist() -> None:
+    assert [parse_views(views) for views in ("online", "bank:2", "bank:1024")] == [None, 2, 1024]

@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
-from gcdbench.errors import ConfigError
+from gcdbench.errors import ConfigError, UnknownName
 
 
 def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:
@@ -63,6 +63,14 @@ def test_clearing(filled: Path) -> None:
     clear_cache(filled)
     assert keys(filled) == []
     assert not (filled / "hashes").exists()
+
+
+def test_a_key_that_is_not_there_is_an_error_that_names_what_is(filled: Path) -> None:
+    with pytest.raises(UnknownName, match="no cache entry named 'typo'; known: b-mid, s-new, s-old"):
+        clear_cache(filled, key="typo")
+    with pytest.raises(UnknownName, match="known: b-mid"):
+        clear_cache(filled, kind="banks", key="s-old")
+    assert len(keys(filled)) == 3
 
 
 def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) -> None:
@@ -118,13 +126,23 @@ def test_a_killed_deletion_is_finished_by_the_next(
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("20GB", 20 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("3kB", 3000), ("1TB", 10**12)]
+    ("text", "size"),
+    [
+        ("20GB", 20 * 10**9),
+        ("1.5 mb", 1_500_000),
+        ("700", 700),
+        ("3kB", 3000),
+        ("1TB", 10**12),
+        ("20G", 20 * 10**9),
+        ("20GiB", 20 * 2**30),
+        ("1.5 kib", 1536),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-3MB", "3 XB", "3.GB."])
+@pytest.mark.parametrize("text", ["", "GB", "-3MB", "3 XB", "3.GB.", "3iB", 400 * "9"])
 def test_wrong_sizes(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_size(text)
