@@ -11,6 +11,7 @@ from typing import Any
 from gcdbench.config import apply_overrides, field_types, to_plain, to_settable, unknown_key
 from gcdbench.data.manifest import SplitManifest
 from gcdbench.data.splitfile import read_split
+from gcdbench.data.view_setting import parse_views
 from gcdbench.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
@@ -207,9 +208,7 @@ def check_settings(settings: RunSettings) -> None:
     """Values that no run can use, found before anything is decoded."""
     if settings.image_size < 16:
         raise ConfigError(f"image_size must be at least 16, not {settings.image_size}.")
-    kind, _, count = settings.views.partition(":")
-    if not (settings.views == "online" or (kind == "bank" and count.isdigit() and int(count) >= 2)):
-        raise ConfigError(f"views must be 'online' or 'bank:V' with V at least 2, not '{settings.views}'.")
+    parse_views(settings.views)
     if settings.precision not in ("float32", "bfloat16", "float16"):
         raise ConfigError(f"precision must be float32, bfloat16 or float16, not '{settings.precision}'.")
 

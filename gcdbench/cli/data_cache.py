@@ -43,7 +43,7 @@ def list_(as_json: bool) -> None:
 @click.option("--kind", type=click.Choice(["stores", "banks", "features", "arrays"]), help="Only one kind.")
 @click.option("--key", default=None, help="Only the entry with this key.")
 def clear(kind: str | None, key: str | None) -> None:
-    """Delete everything in the cache, or a part of it. It is made again when it is needed."""
+    """Delete everything in the cache, compiled kernels included, or a part of it. It is made again when needed."""
     from gcdbench.data.cache import clear_cache
     from gcdbench.data.roots import cache_dir
 

@@ -74,8 +74,13 @@ def _data() -> Iterator[Finding]:
 
 def _disk() -> Iterator[Finding]:
     from gcdbench.data.roots import cache_dir
+    from gcdbench.errors import GCDBenchError
 
-    folder = cache_dir()
+    try:
+        folder = cache_dir()
+    except GCDBenchError as error:
+        yield PROBLEM, error.message
+        return
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free / 2**30

@@ -2,12 +2,13 @@
 
 A bank holds, for every image of a store, V augmented views and the test view, each as the output of the frozen
 prefix in float16. It is memory-mapped, built once, and shared by every method, seed and concurrent run, because
-nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights,
-the image size, V and a constant seed.
+nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights
+(their values, whatever the backbone calls itself), the image size, V, the kernels and a constant seed.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,24 +16,30 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
 from gcdbench.data.cachefile import Recipe, open_array
 from gcdbench.data.draws import random_words
 from gcdbench.data.files import format_bytes
-from gcdbench.data.parallel import run_chunks
+from gcdbench.data.parallel import available_cores, run_chunks
 from gcdbench.data.types import ImageView, IntArray, Pixels
+from gcdbench.data.view_setting import parse_views
 from gcdbench.data.views import Augmentation, augment, centre_view, find_augmentation
-from gcdbench.errors import ConfigError
-from gcdbench.native.loader import describe_kernels
+from gcdbench.native.loader import kernels_key
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
 
 CHUNK_PIXELS = 64 * 128 * 128
 """Pixels that go through the network at once: enough to keep it busy, few enough for a laptop's memory."""
+
+CHUNK_MEMORY = 170 * 2**20
+"""Bytes that CHUNK_PIXELS hold in activations on their way through Lite0's prefix; ResNet-18's takes less."""
+
+BUILDING_MEMORY = 2**30
+"""Bytes for the activations of all building threads; the rest of a run then stays well below 2 GiB in all."""
 
 
 class ViewSource(Protocol):
@@ -51,6 +58,12 @@ class ViewSource(Protocol):
 def chunk_size(image_size: int) -> int:
     """Images that go through the network at once."""
     return max(CHUNK_PIXELS // image_size**2, 8) if image_size > 128 else 64
+
+
+def building_threads(cores: int, image_size: int) -> int:
+    """Threads that build at once: one a core, as far as their activations fit into memory, and at least one."""
+    chunk = CHUNK_MEMORY * chunk_size(image_size) * image_size**2 // CHUNK_PIXELS
+    return max(min(cores, BUILDING_MEMORY // chunk), 1)
 
 
 def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
@@ -125,18 +138,6 @@ def choose_views(ids: IntArray, *, step: int, seed: int, views: int) -> tuple[In
     return first.astype(np.int64), second.astype(np.int64)
 
 
-def parse_views(views: str) -> int | None:
-    """Number of stored views of ``"bank:V"``; None for ``"online"``."""
-    if views == "online":
-        return None
-    kind, _, count = views.partition(":")
-    if kind != "bank" or not count.isdecimal() or int(count) < 2:
-        raise ConfigError(
-            f"views = '{views}' is neither 'online' nor 'bank:V' with V of at least 2.", hint="For example bank:16."
-        )
-    return int(count)
-
-
 def open_views(ctx: RunContext, store: Pixels) -> ViewSource:
     """The views ``ctx.views`` asks for; a bank is built first where none fits."""
     count = parse_views(ctx.views)
@@ -155,7 +156,7 @@ def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count:
     recipe = Recipe(
         title="view bank",
         identity={
-            **_identity(ctx, backbone),
+            **_identity(ctx, backbone, backbone.prefix),
             "augmentation": augmentation.key,
             "views": count,
             "seed": BANK_SEED,
@@ -227,7 +228,7 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
 
     recipe = Recipe(
         title="frozen features",
-        identity=_identity(ctx, backbone),
+        identity=_identity(ctx, backbone, backbone),
         shape=(len(store), backbone.channels),
         dtype=np.float32,
         fill=fill,
@@ -235,17 +236,31 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
     return np.asarray(open_array(_folder(ctx, "features"), recipe)[images.ids])
 
 
-def _identity(ctx: RunContext, backbone: Backbone) -> dict[str, Any]:
+def state_digest(module: nn.Module) -> str:
+    """sha256 of a module's parameters and buffers: names, types, shapes and values, in whatever order they come."""
+    digest = hashlib.sha256()
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        # As bytes, because numpy lacks some of torch's types.
+        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _identity(ctx: RunContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
+    """What shapes an array that ``network``, the whole backbone or a part of it, makes of the store."""
     return {
         "store": ctx.store_key,
         "backbone": backbone.name,
         "weights": backbone.weights_sha256,
+        # A backbone says its name and hash itself, and a plugin may change without changing them.
+        "state": state_digest(network),
         "image_size": ctx.image_size,
         "mean": backbone.mean,
         "std": backbone.std,
         "device": torch.device(ctx.device).type,
-        # Compiled and plain kernels differ in the last bits.
-        "kernels": describe_kernels(),
+        # Compiled and plain kernels differ in the last bits, and so may two versions of the compiled ones.
+        "kernels": kernels_key(),
     }
 
 
@@ -258,8 +273,9 @@ def _run_with_progress(
     ctx: RunContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
 ) -> None:
     done = 0
+    threads = building_threads(available_cores(), ctx.image_size) if ctx.device == "cpu" else 1
     ctx.log({"type": "progress", "task": task, "done": 0, "total": total})
-    for count in run_chunks(work, chunks, threads=1 if ctx.device != "cpu" else None):
+    for count in run_chunks(work, chunks, threads=threads):
         done += count
         ctx.log({"type": "progress", "task": task, "done": done, "total": total})
 

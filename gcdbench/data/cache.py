@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gcdbench.errors import ConfigError
+from gcdbench.data.files import DELETED, discard
+from gcdbench.errors import ConfigError, UnknownName
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS = {"": 1, "B": 1} | {
+    f"{letter}{rest}": base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for rest, base in (("", 1000), ("B", 1000), ("IB", 1024))
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +65,20 @@ def list_cache(cache: Path) -> list[CacheEntry]:
 
 def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None) -> list[CacheEntry]:
     """Delete entries (of one kind, or with one key) and what killed processes left; returns what was deleted."""
-    chosen = [entry for entry in list_cache(cache) if kind in (None, entry.kind) and key in (None, entry.key)]
-    _delete(chosen)
+    entries = [entry for entry in list_cache(cache) if kind in (None, entry.kind)]
+    chosen = [entry for entry in entries if key in (None, entry.key)]
+    if key is not None and not chosen:
+        raise UnknownName("cache entry", key, (entry.key for entry in entries), hint="See 'gcdbench data cache list'.")
+    for entry in chosen:
+        discard(entry.folder)
     if key is None:
         remove_leftovers(cache)
         if kind is None:
             for folder in ("hashes", "checksums"):
                 shutil.rmtree(cache / folder, ignore_errors=True)
+            # The files alone: another process may be compiling in a folder beside them.
+            for file in (cache / "kernels").glob("*.so*"):
+                file.unlink(missing_ok=True)
     return chosen
 
 
@@ -81,42 +93,36 @@ def trim_cache(cache: Path, limit: int) -> list[CacheEntry]:
             break
         gone.append(entry)
         total -= entry.bytes
-    _delete(gone)
+    for entry in gone:
+        discard(entry.folder)
     return gone
 
 
 def remove_leftovers(cache: Path) -> None:
-    """Delete unfinished folders whose builder is gone; one that is still at work holds its lock."""
+    """Delete unfinished folders whose builder is gone, and what killed deletions left.
+
+    A builder that is still at work holds its lock; a new one has to wait until its folder's name is free.
+    """
     for folder in cache.glob("*/.tmp-*"):
-        if not folder.is_dir():
-            continue
-        key = folder.name.removeprefix(".tmp-")
-        kind = {"stores": "store", "arrays": "arrays"}.get(folder.parent.name, "")
-        locks = [cache / "locks" / f"{kind}-{key}.lock", folder.parent / f"{key}.lock"]
-        if all(_is_free(lock) for lock in locks if lock.exists()):
+        if folder.name.startswith(DELETED):
             shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            with suppress(Timeout), FileLock(_lock_file(cache, folder), timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse_size(text: str) -> int:
-    """``20GB`` or ``500 MB`` as a number of bytes."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    """``20GB``, ``20G``, ``500 MB`` (powers of 1000) or ``20GiB`` (powers of 1024) as a number of bytes."""
+    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     if not match or match[2].upper() not in _UNITS:
-        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB.")
+        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB, 20GiB.")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def _delete(entries: Iterable[CacheEntry]) -> None:
-    for entry in entries:
-        # First the file that says "complete", so that nobody opens what is half deleted.
-        (entry.folder / "meta.json").unlink(missing_ok=True)
-        shutil.rmtree(entry.folder, ignore_errors=True)
-
-
-def _is_free(path: Path) -> bool:
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    lock.release()
-    return True
+def _lock_file(cache: Path, folder: Path) -> Path:
+    """The lock that the builder of an unfinished folder holds."""
+    kind, key = folder.parent.name, folder.name.removeprefix(".tmp-")
+    if kind not in ("stores", "arrays"):
+        return folder.parent / f"{key}.lock"
+    (cache / "locks").mkdir(exist_ok=True)
+    return cache / "locks" / f"{'store' if kind == 'stores' else kind}-{key}.lock"

@@ -19,13 +19,11 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
-from gcdbench.data.files import DISK_FULL, format_bytes, new_folder, reserve, touch
+from gcdbench.data.files import DISK_FULL, HEADROOM, format_bytes, map_array, new_folder, reserve, touch
 from gcdbench.errors import DiskSpaceError
 
 DATA, META = "data.npy", "meta.json"
 FORMAT = 2
-HEADROOM = 64 * 2**20
-"""Bytes that are left free on the disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,18 +65,16 @@ def open_array(folder: Path | None, recipe: Recipe) -> NDArray[Any]:
         recipe.fill(array)
         return array
     home = folder / recipe.key
-    while True:
-        if not _complete(home):
-            _build_once(home, recipe)
+    while True:  # somebody may clear the cache between building and opening
         touch(home / META)
-        try:
-            return np.load(home / DATA, mmap_mode="r")  # type: ignore[no-any-return]
-        except FileNotFoundError:  # somebody has just cleared the cache
-            continue
+        mapped = _open(home, recipe)
+        if mapped is not None:
+            return mapped
+        _build_once(home, recipe)
 
 
-def _complete(home: Path) -> bool:
-    return (home / META).is_file() and (home / DATA).is_file()
+def _open(home: Path, recipe: Recipe) -> NDArray[Any] | None:
+    return map_array(home / DATA, recipe.shape, recipe.dtype) if (home / META).is_file() else None
 
 
 def _build_once(home: Path, recipe: Recipe) -> None:
@@ -91,25 +87,18 @@ def _build_once(home: Path, recipe: Recipe) -> None:
         recipe.wait()
         lock.acquire()
     try:
-        if not _complete(home):
+        if _open(home, recipe) is None:
             _build(home, recipe)
     finally:
         lock.release()
 
 
 def _build(home: Path, recipe: Recipe) -> None:
-    free = shutil.disk_usage(home.parent).free
-    if recipe.size + HEADROOM > free:
-        raise DiskSpaceError(
-            f"The {recipe.title} takes {format_bytes(recipe.size)}, but only {format_bytes(free)} are free"
-            f" in '{home.parent}'.",
-            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
-            " or use fewer views (--set views=bank:4) or none (--set views=online).",
-        )
-    recipe.announce(recipe.size)
     try:
         # Whoever holds the lock is the only builder.
         with new_folder(home) as unfinished:
+            _require_space(home.parent, recipe)
+            recipe.announce(recipe.size)
             array = np.lib.format.open_memmap(
                 unfinished / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape
             )
@@ -126,3 +115,14 @@ def _build(home: Path, recipe: Recipe) -> None:
                 hint="Free some room ('gcdbench data cache clear') or set GCDBENCH_CACHE to a larger disk.",
             ) from error
         raise
+
+
+def _require_space(folder: Path, recipe: Recipe) -> None:
+    free = shutil.disk_usage(folder).free
+    if recipe.size + HEADROOM > free:
+        raise DiskSpaceError(
+            f"The {recipe.title} needs {format_bytes(recipe.size + HEADROOM)} ({format_bytes(recipe.size)} and"
+            f" {format_bytes(HEADROOM)} that stay free), but only {format_bytes(free)} are free in '{folder}'.",
+            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
+            " or use fewer views (--set views=bank:4) or none (--set views=online).",
+        )

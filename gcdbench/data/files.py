@@ -6,19 +6,27 @@ import contextlib
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import DTypeLike, NDArray
 
 from gcdbench.data.workers import Progress
 from gcdbench.errors import DiskSpaceError
 
+DELETED = ".tmp-deleted-"
+"""Beginning of the name of a folder that is being deleted."""
+
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers that mean: no room."""
 
-_SLACK = 64 * 2**20
+HEADROOM = 64 * 2**20
+"""Bytes that are left free on the disk."""
 
 
 def sync(path: Path) -> None:
@@ -41,22 +49,35 @@ def write_bytes(path: Path, data: bytes) -> None:
     os.replace(temporary, path)
 
 
+def discard(folder: Path) -> None:
+    """Delete a folder of the cache, if it is there.
+
+    It loses its name first: nobody opens what is half deleted, and a killed deletion leaves what ``remove_leftovers``
+    finds.
+    """
+    doomed = folder.with_name(f"{DELETED}{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(folder, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
 @contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """A temporary folder beside ``final`` that takes its name when the block ends well, and vanishes otherwise.
 
-    Call it with the lock of ``final`` held: whatever an earlier, killed process left behind is removed first.
+    Call it with the lock of ``final`` held: what an earlier, killed process left behind is removed first, and so is a
+    damaged ``final``.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".tmp-{final.name}")
     shutil.rmtree(temporary, ignore_errors=True)
+    discard(final)
     temporary.mkdir()
     try:
         yield temporary
         for file in temporary.iterdir():
             sync(file)
         sync(temporary)
-        shutil.rmtree(final, ignore_errors=True)
         os.rename(temporary, final)
         sync(final.parent)
     finally:
@@ -82,17 +103,21 @@ def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterat
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """Refuse to begin where the disk has no room for ``needed`` bytes."""
+    """Refuse to begin where the disk has no room for ``needed`` bytes.
+
+    Where a folder is to be built, ask inside of ``new_folder``: what a killed build left is gone by then.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
-    if free < needed + _SLACK:
+    if free < needed + HEADROOM:
         raise no_space(folder, needed, free, what)
 
 
 def no_space(folder: Path, needed: int, free: int, what: str) -> DiskSpaceError:
     """The error for a disk without room."""
     return DiskSpaceError(
-        f"{what} needs {format_bytes(needed)} in {folder}, where {format_bytes(free)} are free.",
+        f"{what} needs {format_bytes(needed + HEADROOM)} ({format_bytes(needed)} and {format_bytes(HEADROOM)} that stay"
+        f" free) in {folder}, where {format_bytes(free)} are free.",
         hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to another disk, or choose a smaller image size.",
     )
 
@@ -110,6 +135,15 @@ def reserve(file: Path) -> None:
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise  # other errors only say that this file system cannot reserve
+
+
+def map_array(file: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
+    """The array in a ``.npy`` file, read-only and mapped; None where it is missing, cut short or another one."""
+    try:
+        array: NDArray[Any] = np.load(file, mmap_mode="r")
+    except (FileNotFoundError, ValueError, EOFError):
+        return None
+    return array if array.shape == shape and array.dtype == np.dtype(dtype) else None
 
 
 def touch(file: Path) -> None:

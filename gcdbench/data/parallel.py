@@ -1,4 +1,4 @@
-"""Independent chunks of numeric work on all cores, with the same bits whatever their number."""
+"""Independent chunks of numeric work on several cores, with the same bits whatever their number."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_chunks(
-    work: Callable[..., Result], chunks: Sequence[tuple[int, ...]], *, threads: int | None
-) -> Iterator[Result]:
+def run_chunks(work: Callable[..., Result], chunks: Sequence[tuple[int, ...]], *, threads: int) -> Iterator[Result]:
     """Call ``work(*chunk)`` for every chunk and yield what it returns, in the order of completion.
 
     Each chunk is computed by one thread with single-threaded operators, so its bits depend neither on how many
     threads share the work nor on which of them gets it. torch and numpy release the interpreter lock while they
     compute, so threads are as good as processes here and need no copy of the network.
     """
-    threads = min(threads or available_cores(), len(chunks)) or 1
+    threads = min(threads, len(chunks)) or 1
     before = torch.get_num_threads()
     waiting = iter(chunks)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 
-from gcdbench.errors import DataError
+from gcdbench.errors import ConfigError, DataError
 
 
 class MissingDatasetError(DataError):
@@ -19,7 +19,16 @@ class MissingDatasetError(DataError):
 def cache_dir() -> Path:
     """Folder for image stores and view banks: ``GCDBENCH_CACHE``, else the user's cache directory."""
     chosen = os.environ.get("GCDBENCH_CACHE")
-    return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("gcdbench"))
+    if not chosen:
+        return Path(platformdirs.user_cache_dir("gcdbench"))
+    folder = Path(chosen).expanduser().absolute()
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise ConfigError(
+                f"GCDBENCH_CACHE is '{folder}', but '{place}' is a file.",
+                hint="Set it to a folder, which need not exist yet, or leave it out.",
+            )
+    return folder
 
 
 def user_data_dir() -> Path:

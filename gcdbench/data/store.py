@@ -13,12 +13,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
 
-from gcdbench.data.files import DISK_FULL, new_folder, no_space, only_one, require_space, reserve, touch
+from gcdbench.data.files import DISK_FULL, map_array, new_folder, no_space, only_one, require_space, reserve, touch
 from gcdbench.data.hashing import Digests, content_hashes, content_order, hex_digests, refuse_unreadable
 from gcdbench.data.imaging import RULE, UnreadableImageError, open_image, stored_side, to_square
 from gcdbench.data.types import DatasetSource, IntArray, Pixels
@@ -75,12 +76,14 @@ def prepare_store(
     rows = digests[order]
     key = _key(rows, side, source.decode)
     folder = cache_dir / "stores" / key
-    if not _complete(folder, len(source), side):
+    while True:  # somebody may clear the cache between building and opening
+        touch(folder / "meta.json")
+        pixels = _open(folder, len(source), side)
+        if pixels is not None:
+            break
         with only_one(cache_dir, f"store-{key}", progress):
-            if not _complete(folder, len(source), side):
+            if _open(folder, len(source), side) is None:
                 _build(source, folder, rows, order, side, workers, progress)
-    touch(folder / "meta.json")
-    pixels = np.load(folder / "pixels.npy", mmap_mode="r")
     return ImageStore(pixels=pixels, sha256=hex_digests(rows), order=order, key=key, folder=folder)
 
 
@@ -99,9 +102,24 @@ class _Job:
 
 def _key(rows: Digests, side: int, decode: Callable[[bytes], Pixels] | None) -> str:
     # A decoder of the source's own is part of what the bytes mean.
-    how = "image-file" if decode is None else getattr(decode, "__qualname__", type(decode).__qualname__)
+    how = "image-file" if decode is None else _decoder_key(decode)
     head = f"store/{FORMAT}|{RULE}|{side}|{how}|{len(rows)}|".encode()
     return hashlib.sha256(head + np.ascontiguousarray(rows).tobytes()).hexdigest()[:32]
+
+
+def _decoder_key(decode: Callable[[bytes], Pixels]) -> str:
+    """A decoder's own ``key``, or the name of a plain function, which has no state that the name would not tell."""
+    key = getattr(decode, "key", None)
+    if isinstance(key, str):
+        return f"{type(decode).__qualname__}:{key}"
+    name = decode.__qualname__ if isinstance(decode, FunctionType) else "<object>"
+    if "<" in name:  # <lambda> or <locals>: may hold values of the function around it
+        raise DataError(
+            f"The dataset's 'decode' is {decode!r}, whose parameters, if it has any, the image store cannot know.",
+            hint="Make it a plain function of a module, or give it an attribute 'key': a text that differs whenever"
+            " it decodes differently.",
+        )
+    return name
 
 
 def _build(
@@ -115,9 +133,9 @@ def _build(
 ) -> None:
     needed = len(rows) * (side**2 * 3 + 32)
     what = f"The image store of '{source.card.name}' ({len(rows):,} images of {side} x {side} pixels)"
-    require_space(folder.parent, needed, what)
     try:
         with new_folder(folder) as temporary:
+            require_space(folder.parent, needed, what)
             file = temporary / "pixels.npy"
             array = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(rows), side, side, 3))
             offset = int(array.offset)
@@ -178,9 +196,7 @@ def _write_row(job: _Job, handle: BinaryIO, index: int) -> None:
     handle.write(to_square(image, job.side).tobytes())
 
 
-def _complete(folder: Path, count: int, side: int) -> bool:
-    try:
-        size = (folder / "pixels.npy").stat().st_size
-        return (folder / "meta.json").is_file() and size >= count * side**2 * 3
-    except OSError:
-        return False
+def _open(folder: Path, count: int, side: int) -> Pixels | None:
+    if not (folder / "meta.json").is_file():
+        return None
+    return map_array(folder / "pixels.npy", (count, side, side, 3), np.uint8)

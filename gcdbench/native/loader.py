@@ -2,7 +2,8 @@
 
 The library is built into the cache directory under a name that holds the source, the compiler and the processor,
 tried out in a child process (an instruction that the processor advertises and does not have would end it), and only
-then loaded. Any failure on the way means None, and callers use torch's operators instead.
+then loaded. Its hash lies beside it, because loading a damaged library may end the process. Any failure on the way
+means None, and callers use torch's operators instead.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gcdbench.data.files import sync, write_bytes
 from gcdbench.data.roots import cache_dir
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("separable.c", "views.c"))
@@ -69,7 +71,7 @@ def load_kernels() -> ctypes.CDLL | None:
         return None
     try:
         path = _library_path(compiler)
-        if not path.is_file():
+        if not _intact(path):
             _build(compiler, path)
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.SubprocessError):
@@ -81,10 +83,18 @@ def describe_kernels() -> str:
     return "torch" if load_kernels() is None else "native"
 
 
+def kernels_key() -> str:
+    """As ``describe_kernels``, with a hash of sources and flags: part of the key of what is made with the kernels."""
+    return "torch" if load_kernels() is None else f"native-{hashlib.sha256(_sources()).hexdigest()[:16]}"
+
+
+def _sources() -> bytes:
+    return b"\0".join((*(source.read_bytes() for source in SOURCES), " ".join(FLAGS).encode()))
+
+
 def _library_path(compiler: str) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=60).stdout
-    parts = (*(source.read_bytes() for source in SOURCES), version, " ".join(FLAGS).encode(), _processor().encode())
-    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    key = hashlib.sha256(b"\0".join((_sources(), version, _processor().encode()))).hexdigest()[:16]
     return cache_dir() / "kernels" / f"{key}.so"
 
 
@@ -97,6 +107,21 @@ def _processor() -> str:
     return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
 
 
+def _intact(path: Path) -> bool:
+    try:
+        return _hash_file(path).read_bytes() == _digest(path)
+    except FileNotFoundError:
+        return False
+
+
+def _hash_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).hexdigest().encode()
+
+
 def _build(compiler: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -104,7 +129,11 @@ def _build(compiler: str, path: Path) -> None:
         command = [compiler, *FLAGS, "-o", str(draft), *map(str, SOURCES), "-lm"]
         subprocess.run(command, capture_output=True, check=True, timeout=120)
         subprocess.run([sys.executable, "-I", "-c", TRIAL, str(draft)], capture_output=True, check=True, timeout=60)
+        digest = _digest(draft)
+        sync(draft)
         os.replace(draft, path)
+    # Last: a build that is killed before this is repeated.
+    write_bytes(_hash_file(path), digest)
 
 
 @lru_cache(maxsize=1)

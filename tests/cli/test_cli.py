@@ -67,6 +67,10 @@ def test_run_show_status_rescore(cli) -> None:
         ((*RUN, "--set", "quantile=much"), "'quantile' must be of type float"),
         ((*RUN, "--set", "image_size"), "key=value"),
         ((*RUN, "--set", "views=bank:x"), "views must be"),
+        ((*RUN, "--set", "views=bank:²"), "views must be"),
+        ((*RUN, "--set", "views=bank:99999999999999999999"), "with V from 2 to 1024"),
+        (("data", "cache", "trim", "--to", 400 * "9"), "is not a size"),
+        (("data", "cache", "clear", "--key", "typo"), "no cache entry named 'typo'; known: "),
         ((*RUN, "--variant", "big"), "no variant of 'nearest-mean'"),
         ((*RUN, "--preset", "laptopp"), "did you mean 'laptop'"),
         ((*RUN, "--protocol", "paper-stated"), "--protocol half"),
@@ -82,6 +86,24 @@ def test_bad_input_is_one_sentence_and_a_failing_exit_code(cli, arguments: tuple
     assert result.exit_code != 0
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.usefixtures("example_plugin")
+@pytest.mark.parametrize("below", ["", "/sub/folder"])
+@pytest.mark.parametrize(
+    "arguments", [RUN, ("data", "cache", "list"), ("data", "cache", "clear"), ("data", "cache", "trim", "--to", "1GB")]
+)
+def test_a_cache_that_is_a_file_is_one_sentence(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], below: str
+) -> None:
+    file = tmp_path / "a-file"
+    file.write_text("")
+    monkeypatch.setenv("GCDBENCH_CACHE", f"{file}{below}")
+    result = cli(*arguments)
+    assert result.exit_code == 2
+    said = f"GCDBENCH_CACHE is '{file}{below}', but '{file}' is a file"
+    assert said in result.stderr
+    assert said in cli("doctor").stdout
 
 
 @pytest.mark.usefixtures("example_plugin")

@@ -20,9 +20,12 @@ from gcdbench.backbones.base import Backbone
 from gcdbench.context import RunContext
 from gcdbench.data import bank, cachefile
 from gcdbench.data.files import format_bytes
+from gcdbench.data.parallel import run_chunks
 from gcdbench.data.types import ImageView, Pixels
+from gcdbench.data.view_setting import parse_views
 from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
 from gcdbench.errors import ConfigError, DiskSpaceError
+from gcdbench.native import loader
 
 SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
 
@@ -165,17 +168,104 @@ def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixe
     assert len(banks(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("kind", ["parameter", "buffer", "hidden buffer"])
+def test_a_prefix_that_changed_under_its_name_gets_a_bank_of_its_own(tmp_path: Path, store: Pixels, kind: str) -> None:
+    """A plugin's backbone says its name and its weights' hash itself; neither need change when its values do."""
+
+    def load(value: float) -> SmallBackbone:
+        network = SmallBackbone()
+        if kind == "parameter":
+            with torch.no_grad():
+                network.prefix.weight[0, 0, 0, 0] = value
+        else:
+            network.prefix.register_buffer("scale", torch.tensor(value), persistent=kind == "buffer")
+        return network
+
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    assert len(banks(tmp_path)) == 1
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(2.0)), store)
+    assert len(banks(tmp_path)) == 2
+
+
+def test_the_trained_tail_shapes_features_and_not_a_bank(tmp_path: Path, store: Pixels) -> None:
+    def load() -> SmallBackbone:
+        network = SmallBackbone()
+        with torch.no_grad():
+            network.tail[0].weight.zero_()
+        return network
+
+    images = ImageView(ids=np.arange(3), store=store)
+    plain, other = context(tmp_path), context(tmp_path, load_backbone=load)
+    assert not np.array_equal(bank.frozen_features(plain, images), bank.frozen_features(other, images))
+    for ctx in (plain, other):
+        bank.open_views(ctx, store)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_the_digest_of_a_state_depends_on_names_types_and_shapes_and_not_on_order_or_layout() -> None:
+    def module(**tensors: Tensor) -> nn.Module:
+        made = nn.Module()
+        for name, tensor in tensors.items():
+            made.register_buffer(name, tensor)
+        return made
+
+    a, b = torch.arange(24.0).reshape(1, 2, 3, 4), torch.tensor(3)
+    digest = bank.state_digest(module(a=a, b=b))
+    assert digest == bank.state_digest(module(b=b, a=a.to(memory_format=torch.channels_last)))
+    others = [module(a=a, c=b), module(a=a.flatten(), b=b), module(a=a.to(torch.bfloat16), b=b), module(a=a)]
+    assert len({digest, *map(bank.state_digest, others)}) == 5
+
+
+def test_compiled_kernels_of_another_version_get_a_bank_of_their_own(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    bank.open_views(context(tmp_path), store)
+    changed = tmp_path / "changed.c"
+    changed.write_text("/* another version */")
+    monkeypatch.setattr(loader, "SOURCES", (changed,))
+    bank.open_views(context(tmp_path), store)
+    assert len(banks(tmp_path)) == 2
+
+
 def test_bytes_do_not_depend_on_the_number_of_threads(
     tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One, two or three threads, whatever torch's own setting: the same file."""
     contents = set()
     for threads in (1, 2, 3):
-        monkeypatch.setattr("gcdbench.data.parallel.available_cores", lambda n=threads: n)
+        monkeypatch.setattr(bank, "available_cores", lambda n=threads: n)
         cache = tmp_path / str(threads)
         bank.open_views(context(cache), store)
         contents.add((banks(cache)[0] / cachefile.DATA).read_bytes())
     assert len(contents) == 1
+
+
+@pytest.mark.parametrize(
+    ("cores", "image_size", "threads"),
+    [(1, 128, 1), (2, 128, 2), (64, 128, 6), (64, 224, 6), (64, 96, 10), (64, 28, 64), (64, 512, 3), (64, 2048, 1)],
+)
+def test_building_threads_share_a_budget_of_memory(cores: int, image_size: int, threads: int) -> None:
+    """As many as there are cores while images are small; large ones leave room for a few threads, or for one."""
+    assert bank.building_threads(cores, image_size) == threads
+
+
+def test_a_machine_with_many_cores_builds_within_the_budget(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def remember(*arguments: Any, threads: int) -> Any:
+        asked.append(threads)
+        return run_chunks(*arguments, threads=threads)
+
+    monkeypatch.setattr(bank, "available_cores", lambda: 64)
+    monkeypatch.setattr(bank, "BUILDING_MEMORY", 3 * bank.CHUNK_MEMORY * SIZE**2 // 128**2)
+    monkeypatch.setattr(bank, "run_chunks", remember)
+    bank.open_views(context(tmp_path), store)
+    assert asked == [3]
 
 
 def test_size_is_said_before_and_progress_during_the_work(tmp_path: Path, store: Pixels) -> None:
@@ -195,7 +285,7 @@ def test_a_disk_that_is_too_small_is_one_sentence(
 ) -> None:
     full = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 1000, 1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
-    with pytest.raises(DiskSpaceError, match=r"takes 179 kB, but only 1 kB are free"):
+    with pytest.raises(DiskSpaceError, match=r"needs 67.3 MB \(179 kB and 67.1 MB that stay free\), but only 1 kB"):
         bank.open_views(context(tmp_path), store)
     assert not banks(tmp_path)
 
@@ -259,12 +349,37 @@ def test_a_bank_that_is_cleared_while_it_is_opened_is_built_again(
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("keep", [0, 50, -1, None], ids=["empty", "half a header", "a byte short", "no array"])
+def test_a_damaged_bank_is_built_again(tmp_path: Path, store: Pixels, keep: int | None) -> None:
+    first = bank.open_views(context(tmp_path), store).test(np.arange(COUNT))
+    file = banks(tmp_path)[0] / cachefile.DATA
+    content = file.read_bytes()
+    file.write_bytes(content[:keep] if keep is not None else bytes(len(content)))
+    assert torch.equal(bank.open_views(context(tmp_path), store).test(np.arange(COUNT)), first)
+    assert file.read_bytes() == content
+
+
 def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
     bank.open_views(context(tmp_path), store)
     home = banks(tmp_path)[0]
     left = home.with_name(f".tmp-{home.name}")
     home.rename(left)
     (left / cachefile.META).unlink()
+    bank.open_views(context(tmp_path), store)
+    assert banks(tmp_path) == [home]
+
+
+def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a large build that was killed would have no room to be repeated."""
+    bank.open_views(context(tmp_path), store)
+    home = banks(tmp_path)[0]
+    left = home.with_name(f".tmp-{home.name}")
+    home.rename(left)
+    usage = type(shutil.disk_usage(tmp_path))
+    killed = left / cachefile.DATA
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 1000 if killed.exists() else 10**9))
     bank.open_views(context(tmp_path), store)
     assert banks(tmp_path) == [home]
 
@@ -322,7 +437,13 @@ def test_without_an_identity_nothing_is_kept(tmp_path: Path, store: Pixels) -> N
     assert bank.open_views(context(None), store).test(np.arange(1)).shape == (1, 5, 8, 8)
 
 
-@pytest.mark.parametrize("views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", ""])
+@pytest.mark.parametrize(
+    "views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", "", "bank:²", "bank:1025", "bank:" + 5000 * "9"]
+)
 def test_views_that_do_not_exist_are_refused(views: str) -> None:
-    with pytest.raises(ConfigError, match="neither 'online' nor 'bank:V'"):
-        bank.parse_views(views)
+    with pytest.raises(ConfigError, match="views must be 'online' or 'bank:V' with V from 2 to 1024"):
+        parse_views(views)
+
+
+def test_views_that_exist() -> None:
+    assert [parse_views(views) for views in ("online", "bank:2", "bank:1024")] == [None, 2, 1024]

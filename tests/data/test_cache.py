@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
-from gcdbench.errors import ConfigError
+from gcdbench.errors import ConfigError, UnknownName
 
 
 def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:
@@ -63,6 +65,14 @@ def test_clearing(filled: Path) -> None:
     assert not (filled / "hashes").exists()
 
 
+def test_a_key_that_is_not_there_is_an_error_that_names_what_is(filled: Path) -> None:
+    with pytest.raises(UnknownName, match="no cache entry named 'typo'; known: b-mid, s-new, s-old"):
+        clear_cache(filled, key="typo")
+    with pytest.raises(UnknownName, match="known: b-mid"):
+        clear_cache(filled, kind="banks", key="s-old")
+    assert len(keys(filled)) == 3
+
+
 def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) -> None:
     for name in ("stores/.tmp-dead", "stores/.tmp-alive", "banks/.tmp-gone", "banks/.tmp-busy"):
         (filled / name).mkdir(parents=True)
@@ -78,14 +88,61 @@ def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) ->
     }
 
 
+def test_a_new_builder_waits_until_its_predecessors_leftovers_are_gone(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its own, new folder, which has the same name, would be deleted."""
+    locks = {"stores": filled / "locks" / "store-x.lock", "banks": filled / "banks" / "x.lock"}
+    deleted = []
+
+    def look(folder: Path, **settings: object) -> None:
+        with pytest.raises(Timeout):
+            FileLock(locks[folder.parent.name], timeout=0).acquire()
+        deleted.append(folder.parent.name)
+
+    for kind in locks:
+        (filled / kind / ".tmp-x").mkdir()
+    monkeypatch.setattr(shutil, "rmtree", look)
+    remove_leftovers(filled)
+    assert sorted(deleted) == ["banks", "stores"]
+
+
+@pytest.mark.parametrize("delete", [clear_cache, lambda cache: trim_cache(cache, 0)], ids=["clear", "trim"])
+def test_a_killed_deletion_is_finished_by_the_next(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, delete: Callable[[Path], object]
+) -> None:
+    """An entry is whole and listed, or it is a leftover."""
+
+    def killed(*arguments: object, **settings: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete(filled)
+    assert keys(filled) == ["b-mid", "s-new"]
+    delete(filled)
+    assert [path for path in filled.glob("*/*") if path.is_dir()] == []
+
+
 @pytest.mark.parametrize(
-    ("text", "size"), [("20GB", 20 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("3kB", 3000), ("1TB", 10**12)]
+    ("text", "size"),
+    [
+        ("20GB", 20 * 10**9),
+        ("1.5 mb", 1_500_000),
+        ("700", 700),
+        ("3kB", 3000),
+        ("1TB", 10**12),
+        ("20G", 20 * 10**9),
+        ("20GiB", 20 * 2**30),
+        ("1.5 kib", 1536),
+    ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-3MB", "3 XB", "3.GB."])
+@pytest.mark.parametrize("text", ["", "GB", "-3MB", "3 XB", "3.GB.", "3iB", 400 * "9"])
 def test_wrong_sizes(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_size(text)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,9 @@ import pytest
 from PIL import Image
 
 from gcdbench.data.hashing import content_order
-from gcdbench.data.imaging import to_square
+from gcdbench.data.imaging import RULE, to_square
 from gcdbench.data.sources.folder import make_folder as open_folder
-from gcdbench.data.store import prepare_store, store_bytes
+from gcdbench.data.store import FORMAT, _key, prepare_store, store_bytes
 from gcdbench.data.types import DatasetRequest, DatasetSource
 from gcdbench.errors import DataError, DiskSpaceError
 
@@ -127,8 +128,92 @@ def test_a_full_disk_is_refused_before_the_work(make_folder, cache: Path, monkey
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 5000, 5000))
     with pytest.raises(DiskSpaceError) as caught:
         prepare_store(source, 28, cache, workers=1)
+    assert "needs 67.1 MB (24.8 kB and 67.1 MB that stay free)" in caught.value.message
     assert "5 kB are free" in caught.value.message
     assert list((cache / "stores").iterdir()) == []
+
+
+def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
+    make_folder, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a large build that was killed would have no room to be repeated."""
+    source = opened(make_folder({"a": 4, "b": 4}))
+    store = prepare_store(source, 28, cache, workers=1)
+    left = store.folder.with_name(f".tmp-{store.key}")
+    store.folder.rename(left)
+    usage = namedtuple("usage", "total used free")
+    killed = left / "meta.json"
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 5000 if killed.exists() else 10**9))
+    assert len(prepare_store(source, 28, cache, workers=1)) == 8
+    assert list((cache / "stores").iterdir()) == [store.folder]
+
+
+@pytest.mark.parametrize("keep", [0, 50, -1], ids=["empty", "half a header", "a byte short"])
+def test_a_damaged_store_is_made_again(make_folder, cache: Path, keep: int) -> None:
+    source = opened(make_folder({"a": 4, "b": 4}))
+    store = prepare_store(source, 28, cache, workers=1)
+    content = (store.folder / "pixels.npy").read_bytes()
+    (store.folder / "pixels.npy").write_bytes(content[:keep])
+    prepare_store(source, 28, cache, workers=1)
+    assert (store.folder / "pixels.npy").read_bytes() == content
+
+
+def test_a_store_that_is_cleared_while_it_is_opened_is_made_again(
+    make_folder, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = opened(make_folder({"a": 4, "b": 4}))
+    prepare_store(source, 28, cache, workers=1)
+    calls: list[Path] = []
+
+    def clear_first(file: Path) -> None:
+        if not calls:
+            shutil.rmtree(file.parent)
+        calls.append(file)
+
+    monkeypatch.setattr("gcdbench.data.store.touch", clear_first)
+    assert len(prepare_store(source, 28, cache, workers=1).pixels) == 8
+    assert len(calls) == 2
+
+
+class Filled:
+    """A decoder with state."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __call__(self, data: bytes) -> np.ndarray:
+        return decode_filled(data, self.value)
+
+
+def decode_filled(data: bytes, value: int = 0) -> np.ndarray:
+    return np.full((8, 8, 3), value, dtype=np.uint8)
+
+
+def closed_over(value: int):
+    return lambda data: decode_filled(data, value)
+
+
+@pytest.mark.parametrize("make", [Filled, lambda value: partial(decode_filled, value=value), closed_over])
+def test_decoders_with_parameters_need_a_key_and_get_stores_of_their_own(make_folder, cache: Path, make) -> None:
+    """Two of one class or function would otherwise share a store."""
+    source = opened(make_folder({"a": 4, "b": 4}))
+    with pytest.raises(DataError, match="'decode' is") as caught:
+        prepare_store(replace(source, decode=make(1)), 28, cache, workers=1)
+    assert caught.value.hint is not None
+    assert "'key'" in caught.value.hint
+    for value in (1, 2):
+        decode = make(value)
+        decode.key = f"value {value}"
+        assert (prepare_store(replace(source, decode=decode), 28, cache, workers=1).pixels == value).all()
+    assert (prepare_store(replace(source, decode=decode_filled), 28, cache, workers=1).pixels == 0).all()
+
+
+def test_the_key_of_a_plain_function_is_its_name() -> None:
+    """Keys of image stores name runs, so they must stay what they were."""
+    rows = np.zeros((2, 32), dtype=np.uint8)
+    for decode, how in ((None, "image-file"), (decode_filled, "decode_filled")):
+        head = f"store/{FORMAT}|{RULE}|32|{how}|2|".encode()
+        assert _key(rows, 32, decode) == hashlib.sha256(head + bytes(64)).hexdigest()[:32]
 
 
 def test_an_empty_dataset_and_a_tiny_size_are_refused(make_folder, cache: Path) -> None:

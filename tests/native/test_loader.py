@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from gcdbench.data.cache import clear_cache
 from gcdbench.native import loader
 
 
@@ -72,6 +74,43 @@ def test_the_library_is_built_once(fresh: Path, monkeypatch: pytest.MonkeyPatch)
     loader.load_kernels.cache_clear()
     monkeypatch.setattr(loader, "_build", lambda *arguments: pytest.fail("built again"))
     assert loader.load_kernels() is not None
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "no hash"])
+def test_a_damaged_library_is_built_again(fresh: Path, damage: str) -> None:
+    """Loaded as it is, a file that was cut short would end the process."""
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    [file] = fresh.glob("kernels/*.so")
+    content = file.read_bytes()
+    damaged = {"empty": b"", "cut": content[:4096], "changed": content[:-1] + b"x", "no hash": content}[damage]
+    # Another file of that name, because this process has mapped the first.
+    file.unlink()
+    file.write_bytes(damaged)
+    if damage == "no hash":
+        file.with_name(f"{file.name}.sha256").unlink()
+    code = "from gcdbench.native.loader import load_kernels; assert load_kernels().try_kernels() == 0"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    assert file.read_bytes() == content
+    assert file.with_name(f"{file.name}.sha256").read_text() == hashlib.sha256(content).hexdigest()
+
+
+def test_the_library_is_on_the_disk_before_it_has_its_name(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut would otherwise leave its name with half its content."""
+    named: list[bool] = []
+    monkeypatch.setattr(loader, "sync", lambda draft: named.append(bool(list(fresh.glob("kernels/*.so")))))
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    assert named == [False]
+
+
+def test_clearing_the_cache_clears_kernels(fresh: Path) -> None:
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    clear_cache(fresh, kind="banks")
+    assert len(list(fresh.glob("kernels/*"))) == 2
+    clear_cache(fresh)
+    assert not list(fresh.glob("kernels/*"))
 
 
 def test_loading_leaves_floating_point_modes_alone(fresh: Path) -> None:

@@ -181,8 +181,8 @@ def _unpacked(file: str, member: str, cache: str) -> Pixels:
 def _unpack(path: Path, member: str, folder: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(f"{member}.npy").file_size
-        require_space(folder.parent, size, f"Unpacking {member} of {path.name}")
         with new_folder(folder) as temporary:
+            require_space(folder.parent, size, f"Unpacking {member} of {path.name}")
             with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
                 while block := packed.read(2**20):
                     out.write(block)
