@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcdbench.data.draws import uniforms
-from gcdbench.data.types import IntArray, Pixels
+from gcdbench.data.types import IntArray
 from gcdbench.errors import ConfigError, UnknownName
 from gcdbench.native.loader import load_kernels, pointer, share
 
-Images = Pixels | NDArray[np.floating]
+Images = NDArray[np.uint8 | np.floating]
 """(B, S, S, 3): bytes as they are stored, or floats in [0, 1]."""
+
+Value = TypeVar("Value", bound=np.generic)
 
 Channels = tuple[float, float, float]
 ZEROS: Channels = (0.0, 0.0, 0.0)
@@ -98,7 +101,7 @@ def draw_parameters(
     )
 
 
-def crop(pixels: Images, size: int, parameters: ViewParameters) -> Images:
+def crop(pixels: NDArray[Value], size: int, parameters: ViewParameters) -> NDArray[Value]:
     """(B, S, S, 3) to (B, size, size, 3): each image cropped at its own corner and flipped if its parameter says so."""
     rows = parameters.top[:, None] + np.arange(size)
     steps = np.where(parameters.flip[:, None], np.arange(size)[::-1], np.arange(size))
@@ -106,14 +109,16 @@ def crop(pixels: Images, size: int, parameters: ViewParameters) -> Images:
     side = pixels.shape[1]
     # One gather of whole pixels from the flattened batch: the flip costs nothing extra.
     flat = (np.arange(len(pixels))[:, None] * side + rows)[:, :, None] * side + columns[:, None, :]
-    chosen: Images = np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0)
-    return chosen.reshape(len(pixels), size, size, 3)
+    chosen = np.take(pixels.reshape(-1, 3), flat.reshape(-1), axis=0)
+    views: NDArray[Value] = chosen.reshape(len(pixels), size, size, 3)
+    return views
 
 
-def crop_centre(pixels: Images, size: int) -> Images:
+def crop_centre(pixels: NDArray[Value], size: int) -> NDArray[Value]:
     """(B, S, S, 3) to the middle (B, size, size, 3): the test view."""
     first = (pixels.shape[1] - size) // 2
-    return pixels[:, first : first + size, first : first + size]
+    centre: NDArray[Value] = pixels[:, first : first + size, first : first + size]
+    return centre
 
 
 def check_sizes(stored: int, size: int) -> None:

@@ -2,8 +2,8 @@
 
     python plugins/medxplore/benchmarks/tokens.py RUN [RUN ...] [--runs DIRECTORY] [--images 480] [--output FILE.json]
 
-Works for runs of any trained method whose weights are still there; nothing is learnt. All runs are looked at on the same
-unlabelled images. ``--output`` adds the numbers to a file, because weights are not kept for ever. Columns:
+Works for runs of any trained method whose weights are still there; nothing is learnt. All runs are looked at on the
+same unlabelled images. ``--output`` adds the numbers to a file, because weights are not kept for ever. Columns:
 
 rank, tokens / pooled   effective rank (the exponential of the spectrum's entropy) of tokens and of pooled features,
                         both of length 1: low where a few directions serve all images
