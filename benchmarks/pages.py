@@ -23,6 +23,7 @@ from pathlib import Path
 
 from gcdbench.plan import RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import get_manager
+from gcdbench.protocol import default_protocol
 from gcdbench.store.index import load_runs
 from gcdbench.store.rundir import DONE
 from gcdbench.suites.matching import FROM_DATA
@@ -88,10 +89,11 @@ class Group:
 
 
 def group_runs(records: Iterable[CellRecord]) -> list[Group]:
-    """Finished runs of the preset, methods in the order of the paper's table, any other method last."""
+    """Finished runs of the preset and of each dataset's own protocol; methods in the order of the paper's table."""
     found: dict[str, list[CellRecord]] = {}
     for record in sorted(records, key=lambda record: record.seed):
-        if record.status == DONE and record.preset == PRESET:
+        usual = record.preset == PRESET and record.protocol == default_protocol(record.dataset)
+        if usual and record.status == DONE:
             found.setdefault(record.settings, []).append(record)
     groups = [
         Group(
