@@ -10,6 +10,7 @@ from gcdbench.stats import Interval, compare_with_best, mean_rank, summarise
 from gcdbench.store.rundir import DONE, FAILED
 from gcdbench.tables.model import LOWER_IS_BETTER, NO_BEST, SHARES, ColumnHead, Entry, ResultTable, RowHead, score_title
 from gcdbench.tables.records import CellRecord
+from gcdbench.tables.spent import SPENT
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]
 """(row key, column key) -> every run of that cell, whatever its state."""
@@ -54,8 +55,9 @@ def make_entry(
     interval = summary.interval
     if interval is None and bootstrap is not None:
         interval = bootstrap(next(iter(scored.values())), score)
-    if interval is not None and score in SHARES:
-        interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, 100.0))
+    if interval is not None and score in (*SHARES, *SPENT):
+        highest = 100.0 if score in SHARES else interval.high
+        interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, highest))
     return replace(
         entry,
         n=summary.n,

@@ -349,6 +349,16 @@ def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
     assert entry.high == 100
 
 
+def test_intervals_of_run_times_do_not_begin_below_0(store, suite, manager):
+    store.add("simgcd", [0, 1])
+    records = [
+        replace(record, scores={**record.scores, "seconds": 10.0 + 500.0 * record.seed}) for record in store.records()
+    ]
+    entry = suite_table(suite, records, manager, scores=["seconds"]).entry("simgcd", "kvasir", "seconds")
+    assert entry.low == 0
+    assert entry.high > 510
+
+
 def test_costs_have_a_column_each_and_compete_for_nothing(store, suite, manager):
     counts = {"split": {"counts": {"labelled": 70, "unlabelled": 230, "test": 9}}}
     store.add("simgcd", SEEDS, accuracy=0.5, extra={**counts, "seconds": {"fit": 100.0, "predict": 1.0}})
