@@ -33,7 +33,9 @@ class Spent:
 @click.option("--preset", default="laptop", show_default=True, help="paper, laptop or smoke.")
 @click.option("--protocol", help="Protocol for every dataset (default: the suite's).")
 @click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
-@click.option("--only", "rows", multiple=True, metavar="ROW", help="Only this row or method. May be repeated.")
+@click.option(
+    "--only", "rows", multiple=True, metavar="ROW", help="Only this row or, failing that, this method. May be repeated."
+)
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset. May be repeated.")
 @click.option(
     "--stand-in",

@@ -5,7 +5,7 @@ A suite names methods, datasets, protocols and presets; it never trains anything
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,6 +79,24 @@ class Suite:
         if name not in self.presets:
             raise UnknownName(f"preset in suite '{self.name}'", name, self.presets)
         return self.presets[name]
+
+    def rows_named(self, names: Sequence[str]) -> tuple[SuiteRow, ...]:
+        """The rows with these keys; a name that is no key means all rows of that method. Without names every row."""
+        keys = {row.key for row in self.rows}
+        _refuse_unknown(f"row or method in suite '{self.name}'", names, keys | {row.method for row in self.rows})
+        methods = set(names) - keys
+        return tuple(row for row in self.rows if not names or row.key in names or row.method in methods)
+
+    def columns_named(self, datasets: Sequence[str]) -> tuple[SuiteColumn, ...]:
+        """The columns of these datasets; without names every column."""
+        _refuse_unknown(f"dataset in suite '{self.name}'", datasets, {column.dataset for column in self.columns})
+        return tuple(column for column in self.columns if not datasets or column.dataset in datasets)
+
+
+def _refuse_unknown(kind: str, names: Sequence[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
 
 
 def request_for(

@@ -79,9 +79,8 @@ def plan_suite(
     estimate = _Estimate(records)
     planned: dict[str, PlannedRun] = {}
     stand_ins: dict[str, str] = {}
-    for column in suite.columns:
-        if datasets and column.dataset not in datasets:
-            continue
+    chosen_rows = suite.rows_named(rows)
+    for column in suite.columns_named(datasets):
         problem = dataset_problem(column.dataset, manager, data_root)
         replaced = stand_in == "always" or (stand_in == "missing" and bool(problem))
         used = stand_in_column(column) if replaced else column
@@ -91,9 +90,7 @@ def plan_suite(
         chosen = None if replaced else protocol
         # Seed by seed: what an interrupted sweep leaves behind can be compared, row with row.
         for seed in seeds or preset.seeds:
-            for row in suite.rows:
-                if rows and row.key not in rows and row.method not in rows:
-                    continue
+            for row in chosen_rows:
                 request = request_for(suite, row, used, preset, seed, protocol=chosen)
                 key, run = _plan_one(row.key, row.title, used, request, problem, manager, finder, estimate)
                 planned.setdefault(key, run)

@@ -167,6 +167,24 @@ def test_rows_datasets_seeds_and_protocol_can_be_chosen(small, manager, nowhere)
         plan_suite(small, "huge", manager, [])
 
 
+def test_a_name_is_a_row_first_and_a_method_only_where_no_row_has_it(small):
+    def keys(*names):
+        return [row.key for row in small.rows_named(names)]
+
+    assert keys() == [row.key for row in small.rows]
+    assert keys("simgcd") == ["simgcd"]
+    assert keys("lr=0.2", "pixels-kmeans") == ["pixels-kmeans", "lr=0.2"]
+    renamed = replace(small, rows=tuple(replace(row, key=f"row-{i}") for i, row in enumerate(small.rows)))
+    assert [row.key for row in renamed.rows_named(["simgcd"])] == ["row-0", "row-2", "row-3"]
+
+
+def test_names_that_a_suite_does_not_have_are_refused(small, manager):
+    with pytest.raises(UnknownName, match="no row or method in suite 'small' named 'simgdc'; did you mean 'simgcd'"):
+        plan_suite(small, "smoke", manager, [], rows=["lr=0.1", "simgdc"])
+    with pytest.raises(UnknownName, match="no dataset in suite 'small' named 'kvasir'; known: organamnist"):
+        plan_suite(small, "smoke", manager, [], datasets=["kvasir"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
