@@ -151,9 +151,16 @@ static void free_links(grouping *g)
     free(g->begin);
 }
 
-/* Sixteen floats; gcc and clang turn this into whatever vector registers the processor has. */
-typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
-enum { LANES = 16, BLOCK = 4 * LANES }; /* BLOCK floats of a batch row are kept in registers at a time */
+/* As many floats as a vector register of the processor holds: wider ones than it has would live in memory. */
+#if defined(__AVX512F__)
+enum { LANES = 16, VECTORS = 4 };
+#elif defined(__AVX__)
+enum { LANES = 8, VECTORS = 8 };
+#else
+enum { LANES = 4, VECTORS = 8 };
+#endif
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+enum { BLOCK = VECTORS * LANES }; /* BLOCK floats of a batch row are kept in registers at a time */
 
 /* to[cell] = sum of tap * from[other cell] over the links of each cell: the filter (BY_OUTPUT) or its transpose. */
 static void apply_links(const float *from, const float *w, float *to, const grouping *g, int by, int64_t cells,
@@ -164,20 +171,15 @@ static void apply_links(const float *from, const float *w, float *to, const grou
         const link *first = g->links + g->begin[cell], *last = g->links + g->begin[cell + 1];
         int64_t b = 0;
         for (; b + BLOCK <= batch; b += BLOCK) {
-            vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+            vec sums[VECTORS] = {{0}};
             for (const link *l = first; l < last; l++) {
                 const vec *in = (const vec *)(from + (by == BY_OUTPUT ? l->input : l->output) * batch + b);
                 float tap = w[l->tap];
-                s0 += tap * in[0];
-                s1 += tap * in[1];
-                s2 += tap * in[2];
-                s3 += tap * in[3];
+#pragma GCC unroll 8
+                for (int k = 0; k < VECTORS; k++) sums[k] += tap * in[k];
             }
-            vec *sums = (vec *)(out + b);
-            sums[0] = s0;
-            sums[1] = s1;
-            sums[2] = s2;
-            sums[3] = s3;
+#pragma GCC unroll 8
+            for (int k = 0; k < VECTORS; k++) ((vec *)(out + b))[k] = sums[k];
         }
         for (; b < batch; b++) {
             float sum = 0.0f;
@@ -192,23 +194,21 @@ static void apply_links(const float *from, const float *w, float *to, const grou
 static void tap_gradients(const float *x, const float *gy, float *gw, const grouping *g, int64_t taps, int64_t batch)
 {
     for (int64_t t = 0; t < taps; t++) {
-        vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        vec sums[VECTORS] = {{0}};
         float rest = 0.0f;
         for (const link *l = g->links + g->begin[t]; l < g->links + g->begin[t + 1]; l++) {
             const float *in = x + l->input * batch, *up = gy + l->output * batch;
             int64_t b = 0;
             for (; b + BLOCK <= batch; b += BLOCK) {
                 const vec *u = (const vec *)(in + b), *v = (const vec *)(up + b);
-                s0 += u[0] * v[0];
-                s1 += u[1] * v[1];
-                s2 += u[2] * v[2];
-                s3 += u[3] * v[3];
+#pragma GCC unroll 8
+                for (int k = 0; k < VECTORS; k++) sums[k] += u[k] * v[k];
             }
             for (; b < batch; b++) rest += in[b] * up[b];
         }
-        s0 += s1 + (s2 + s3);
         double sum = rest;
-        for (int64_t k = 0; k < LANES; k++) sum += s0[k];
+        for (int k = 0; k < VECTORS; k++)
+            for (int lane = 0; lane < LANES; lane++) sum += sums[k][lane];
         gw[t] = (float)sum;
     }
 }
