@@ -8,6 +8,7 @@ import shutil
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from gcdbench.data.card import DatasetCard
@@ -107,8 +108,8 @@ def unpack(archive: Path, folder: Path, progress: Progress | None = None) -> Non
     try:
         with zipfile.ZipFile(archive) as packed:
             members = packed.infolist()
+            shutil.rmtree(temporary, ignore_errors=True)  # of a killed attempt: its room counts as free
             require_space(folder, sum(member.file_size for member in members), f"Unpacking {archive.name}")
-            shutil.rmtree(temporary, ignore_errors=True)
             for done, member in enumerate(members, start=1):
                 packed.extract(member, temporary)  # names that would leave the folder are made harmless by zipfile
                 if progress and (done % 100 == 0 or done == len(members)):
@@ -117,7 +118,7 @@ def unpack(archive: Path, folder: Path, progress: Progress | None = None) -> Non
             if (folder / entry.name).exists():
                 raise DataError(f"{folder / entry.name} exists already; remove it before unpacking {archive.name}.")
             os.replace(entry, folder / entry.name)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise DataError(
             f"{archive} is not a complete zip file: {error}.", hint="Delete it and fetch it again."
         ) from None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gcdbench.data import fetch
 from gcdbench.data.card import load_card
 from gcdbench.data.fetch import download, fetch_dataset, unpack
 from gcdbench.errors import DataError
@@ -149,6 +150,18 @@ def test_a_cut_archive_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a complete zip"):
         unpack(path, tmp_path / "out")
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
+
+
+def test_what_a_killed_unpacking_left_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k.zip"
+    path.write_bytes(zipped({"a/1.jpg": b"x" * 9000}))
+    left = tmp_path / "out" / ".unpacking-k" / "a"
+    left.mkdir(parents=True)
+    seen: list[bool] = []
+    monkeypatch.setattr(fetch, "require_space", lambda *arguments: seen.append(left.exists()))
+    unpack(path, tmp_path / "out")
+    assert seen == [False]
+    assert (tmp_path / "out" / "a" / "1.jpg").stat().st_size == 9000
 
 
 def test_a_dataset_without_an_address_gives_instructions(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gcdbench.data.card import DatasetCard
-from gcdbench.data.files import new_folder, only_one, require_space
+from gcdbench.data.files import map_array, new_folder, only_one, require_space
 from gcdbench.data.roots import cache_dir, resolve_argument
 from gcdbench.data.sources.folder import made_card, safe_name
 from gcdbench.data.sources.options import refuse_unknown_options
@@ -168,14 +169,18 @@ def _labels(file: Path, part: str) -> IntArray:
 def _unpacked(file: str, member: str, cache: str) -> Pixels:
     """Memory map of one array. Compressed members cannot be mapped, so each is written to the cache once."""
     path = Path(file)
+    form = array_headers(path)[member]
     token = sha256(f"{file_stamp(path)}\n{member}".encode()).hexdigest()[:32]
     folder = Path(cache) / "arrays" / token
-    if not (folder / "meta.json").is_file():
+    while (array := _open(folder, *form)) is None:  # somebody may clear the cache between unpacking and opening
         with only_one(Path(cache), f"arrays-{token}"):
-            if not (folder / "meta.json").is_file():
+            if _open(folder, *form) is None:
                 _unpack(path, member, folder)
-    array: Pixels = np.load(folder / "array.npy", mmap_mode="r")
     return array
+
+
+def _open(folder: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels | None:
+    return map_array(folder / "array.npy", shape, dtype) if (folder / "meta.json").is_file() else None
 
 
 def _unpack(path: Path, member: str, folder: Path) -> None:
@@ -183,8 +188,10 @@ def _unpack(path: Path, member: str, folder: Path) -> None:
         size = archive.getinfo(f"{member}.npy").file_size
         with new_folder(folder) as temporary:
             require_space(folder.parent, size, f"Unpacking {member} of {path.name}")
-            with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
-                while block := packed.read(2**20):
-                    out.write(block)
+            try:
+                with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
+                    shutil.copyfileobj(packed, out, 2**20)
+            except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+                raise DataError(f"{path}: '{member}' is damaged: {error}.", hint="Fetch the file again.") from None
             meta = {"title": f"{member} of {path.name}, unpacked", "bytes": size}
             (temporary / "meta.json").write_text(json.dumps(meta, sort_keys=True) + "\n", encoding="utf-8")
