@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gcdbench.data.types import Pixels
+from tests.data.small_bank import COUNT, SIDE
+
 MakeFolder = Callable[..., Path]
 
 
@@ -51,3 +54,9 @@ def make_folder(tmp_path: Path) -> MakeFolder:
         return root
 
     return make
+
+
+@pytest.fixture(scope="session")
+def store() -> Pixels:
+    """Images for a bank: more of them than one chunk."""
+    return np.random.default_rng(0).integers(0, 256, (COUNT, SIDE, SIDE, 3), dtype=np.uint8)

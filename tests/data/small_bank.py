@@ -1,0 +1,48 @@
+"""A small network and a run on it, for tests of stored views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from gcdbench.backbones.base import Backbone
+from gcdbench.context import RunContext
+
+SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
+
+
+class SmallBackbone(Backbone):
+    """A convolution as prefix, another as tail."""
+
+    name = "small"
+    channels = 6
+    stride = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights_sha256 = "none"
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.prefix = nn.Conv2d(3, 5, 3, stride=2, padding=1).requires_grad_(False).eval()
+            self.tail = nn.Sequential(nn.Conv2d(5, 6, 3, stride=2, padding=1), nn.BatchNorm2d(6))
+
+
+def context(cache: Path | None, **changes: Any) -> RunContext:
+    """A run that keeps its banks in ``cache``."""
+    settings: dict[str, Any] = {
+        "seed": 0,
+        "image_size": SIZE,
+        "views": "bank:3",
+        "store_key": "store-a",
+        "cache_dir": cache,
+        "load_backbone": SmallBackbone,
+    }
+    return RunContext(**{**settings, **changes})
+
+
+def banks(cache: Path) -> list[Path]:
+    """Folders of the banks that are kept."""
+    return sorted(path for path in (cache / "banks").iterdir() if path.is_dir())

@@ -1,0 +1,233 @@
+"""How banks are kept: what is in their key, full and slow disks, damage, and several processes at once."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gcdbench.data import bank, cachefile
+from gcdbench.data.types import ImageView, Pixels
+from gcdbench.data.views import augment
+from gcdbench.errors import DiskSpaceError
+from gcdbench.native import loader
+from tests.data.small_bank import COUNT, SmallBackbone, banks, context
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"store_key": "store-b"},
+        {"image_size": 12},
+        {"views": "bank:2"},
+        {"augmentation": "geometric"},
+        {"backbone": {"weights_sha256": "x"}},
+        {"backbone": {"name": "other"}},
+        {"backbone": {"mean": (0.5, 0.5, 0.5)}},
+        {"backbone": {"std": (0.5, 0.5, 0.5)}},
+    ],
+)
+def test_everything_that_shapes_a_bank_is_in_its_key(tmp_path: Path, store: Pixels, change: dict[str, Any]) -> None:
+    bank.open_views(context(tmp_path), store)
+    if "backbone" in change:
+        other = SmallBackbone()
+        for name, value in change["backbone"].items():
+            setattr(other, name, value)
+        change = {"load_backbone": lambda: other}
+    bank.open_views(context(tmp_path, **change), store)
+    assert len(banks(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("kind", ["parameter", "buffer", "hidden buffer"])
+def test_a_prefix_that_changed_under_its_name_gets_a_bank_of_its_own(tmp_path: Path, store: Pixels, kind: str) -> None:
+    """A plugin's backbone says its name and its weights' hash itself; neither need change when its values do."""
+
+    def load(value: float) -> SmallBackbone:
+        network = SmallBackbone()
+        if kind == "parameter":
+            with torch.no_grad():
+                network.prefix.weight[0, 0, 0, 0] = value
+        else:
+            network.prefix.register_buffer("scale", torch.tensor(value), persistent=kind == "buffer")
+        return network
+
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(1.0)), store)
+    assert len(banks(tmp_path)) == 1
+    bank.open_views(context(tmp_path, load_backbone=lambda: load(2.0)), store)
+    assert len(banks(tmp_path)) == 2
+
+
+def test_the_trained_tail_shapes_features_and_not_a_bank(tmp_path: Path, store: Pixels) -> None:
+    def load() -> SmallBackbone:
+        network = SmallBackbone()
+        with torch.no_grad():
+            network.tail[0].weight.zero_()
+        return network
+
+    images = ImageView(ids=np.arange(3), store=store)
+    plain, other = context(tmp_path), context(tmp_path, load_backbone=load)
+    assert not np.array_equal(bank.frozen_features(plain, images), bank.frozen_features(other, images))
+    for ctx in (plain, other):
+        bank.open_views(ctx, store)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_the_digest_of_a_state_depends_on_names_types_and_shapes_and_not_on_order_or_layout() -> None:
+    def module(**tensors: Tensor) -> nn.Module:
+        made = nn.Module()
+        for name, tensor in tensors.items():
+            made.register_buffer(name, tensor)
+        return made
+
+    a, b = torch.arange(24.0).reshape(1, 2, 3, 4), torch.tensor(3)
+    digest = bank.state_digest(module(a=a, b=b))
+    assert digest == bank.state_digest(module(b=b, a=a.to(memory_format=torch.channels_last)))
+    others = [module(a=a, c=b), module(a=a.flatten(), b=b), module(a=a.to(torch.bfloat16), b=b), module(a=a)]
+    assert len({digest, *map(bank.state_digest, others)}) == 5
+
+
+def test_compiled_kernels_of_another_version_get_a_bank_of_their_own(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if loader.load_kernels() is None:
+        pytest.skip("no compiler on this machine")
+    bank.open_views(context(tmp_path), store)
+    changed = tmp_path / "changed.c"
+    changed.write_text("/* another version */")
+    monkeypatch.setattr(loader, "SOURCES", (changed,))
+    bank.open_views(context(tmp_path), store)
+    assert len(banks(tmp_path)) == 2
+
+
+def test_a_disk_that_is_too_small_is_one_sentence(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = type(shutil.disk_usage(tmp_path))(10**9, 10**9 - 1000, 1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    with pytest.raises(DiskSpaceError, match=r"needs 67.3 MB \(179 kB and 67.1 MB that stay free\), but only 1 kB"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+
+
+def test_a_failed_build_leaves_nothing_behind(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the middle: no directory that could be taken for a bank, and the next attempt succeeds."""
+
+    def fail_late(*arguments: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 5:
+            raise RuntimeError("power cut")
+        return augment(*arguments, **settings)
+
+    calls: list[int] = []
+    monkeypatch.setattr(bank, "augment", fail_late)
+    with pytest.raises(RuntimeError, match="power cut"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+    monkeypatch.setattr(bank, "augment", augment)
+    bank.open_views(context(tmp_path), store)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_a_disk_that_fills_up_during_the_work_is_one_sentence(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are claimed before anything is written through the map, where a full disk would end the process."""
+
+    def no_room(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    monkeypatch.setattr(bank, "fill_bank", lambda *arguments: pytest.fail("began to write"))
+    with pytest.raises(DiskSpaceError, match="ran full"):
+        bank.open_views(context(tmp_path), store)
+    assert not banks(tmp_path)
+
+
+def test_a_cache_of_somebody_else_can_be_read(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise PermissionError
+
+    first = bank.open_views(context(tmp_path), store).test(np.arange(3))
+    monkeypatch.setattr(os, "utime", refuse)
+    assert torch.equal(first, bank.open_views(context(tmp_path), store).test(np.arange(3)))
+
+
+def test_a_bank_that_is_cleared_while_it_is_opened_is_built_again(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank.open_views(context(tmp_path), store)
+    calls: list[Path] = []
+
+    def clear_first(file: Path) -> None:
+        if not calls:
+            shutil.rmtree(file.parent)
+        calls.append(file)
+
+    monkeypatch.setattr(cachefile, "touch", clear_first)
+    assert len(bank.open_views(context(tmp_path), store).test(np.arange(3))) == 3
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("keep", [0, 50, -1, None], ids=["empty", "half a header", "a byte short", "no array"])
+def test_a_damaged_bank_is_built_again(tmp_path: Path, store: Pixels, keep: int | None) -> None:
+    first = bank.open_views(context(tmp_path), store).test(np.arange(COUNT))
+    file = banks(tmp_path)[0] / cachefile.DATA
+    content = file.read_bytes()
+    file.write_bytes(content[:keep] if keep is not None else bytes(len(content)))
+    assert torch.equal(bank.open_views(context(tmp_path), store).test(np.arange(COUNT)), first)
+    assert file.read_bytes() == content
+
+
+def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
+    bank.open_views(context(tmp_path), store)
+    home = banks(tmp_path)[0]
+    left = home.with_name(f".tmp-{home.name}")
+    home.rename(left)
+    (left / cachefile.META).unlink()
+    bank.open_views(context(tmp_path), store)
+    assert banks(tmp_path) == [home]
+
+
+def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a large build that was killed would have no room to be repeated."""
+    bank.open_views(context(tmp_path), store)
+    home = banks(tmp_path)[0]
+    left = home.with_name(f".tmp-{home.name}")
+    home.rename(left)
+    usage = type(shutil.disk_usage(tmp_path))
+    killed = left / cachefile.DATA
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 1000 if killed.exists() else 10**9))
+    bank.open_views(context(tmp_path), store)
+    assert banks(tmp_path) == [home]
+
+
+def _open_in_child(cache: str, pixels: Pixels, queue: Any) -> None:
+    events: list[Any] = []
+    source = bank.open_views(context(Path(cache), log=events.append), pixels)
+    built = any(event.get("type") == "progress" for event in events)
+    queue.put((built, source.test(np.arange(3)).sum().item()))
+
+
+def test_concurrent_runs_build_once(tmp_path: Path, store: Pixels) -> None:
+    """Three processes at once: one builds, the others wait and read the same numbers."""
+    spawn = multiprocessing.get_context("spawn")
+    queue = spawn.Queue()
+    children = [spawn.Process(target=_open_in_child, args=(str(tmp_path), store, queue)) for _ in range(3)]
+    for child in children:
+        child.start()
+    answers = [queue.get(timeout=120) for _ in children]
+    for child in children:
+        child.join()
+    assert sum(built for built, _ in answers) == 1
+    assert len({total for _, total in answers}) == 1
