@@ -109,10 +109,10 @@ def rescore(directory: RunDirectory, manager: PluginManager) -> tuple[list[str],
     try:
         before = directory.scores()
     except GCDBenchError:
-        before = {"sets": {}}
+        before = {}
     changed, added = [], []
     for name, entry in fresh["sets"].items():
-        old_scores = before["sets"].get(name, {}).get("scores", {})
+        old_scores = ((before.get("sets") or {}).get(name) or {}).get("scores") or {}
         for key, value in entry["scores"].items():
             if key not in old_scores:
                 added.append(f"{name}.{key}")

@@ -153,9 +153,9 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
 
     settings = apply_overrides(preset.settings, sections["settings"])
     check_settings(settings)
-    if method.needs_backbone:
-        manager.get("backbones", settings.backbone)
-    else:
+    if method.needs_backbone or "backbone" in sections["settings"]:
+        manager.get("backbones", settings.backbone)  # a name that is not used must be right, too
+    if not method.needs_backbone:
         settings = dataclasses.replace(settings, backbone="none", weights=None)
     if not method.trained:
         settings = dataclasses.replace(settings, views="none", augmentation="none")

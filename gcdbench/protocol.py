@@ -80,10 +80,15 @@ def default_protocol(dataset: str) -> str:
     return "paper-stated" if dataset in PAPER_OLD_COUNT else "half"
 
 
+def require_protocol(name: str | None) -> None:
+    """Refuse a name that no protocol has; None is nobody's."""
+    if name is not None and name not in PROTOCOLS:
+        raise UnknownName("protocol", name, PROTOCOLS)
+
+
 def named_protocol(name: str, dataset: str) -> Protocol:
     """The protocol ``name`` as it applies to ``dataset``."""
-    if name not in PROTOCOLS:
-        raise UnknownName("protocol", name, PROTOCOLS)
+    require_protocol(name)
     paper_count = PAPER_OLD_COUNT.get(dataset)
     if name == "half":
         return Protocol(name=name)

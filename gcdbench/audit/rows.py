@@ -132,11 +132,14 @@ def _audit_group(
 
 
 def _against_claim(group: GroupVerdict, claimed: str | None) -> list[str]:
+    """A sentence where the claimed w explains fewer rows than the w on which rows agree, or fewer than all."""
+    best = len(group.explains) if group.consensus else group.total
+    instead = f"; w = {group.consensus} explains {len(group.explains)}" if group.consensus else ""
     return [
         f"{group.name}: the claimed protocol {fit.protocol} has w = {fit.w:.3f}, which explains {len(fit.explains)} of "
-        f"{group.total} rows; w = {group.consensus} explains {len(group.explains)}"
+        f"{group.total} rows{instead}"
         for fit in group.protocols
-        if fit.protocol == claimed and group.consensus and len(fit.explains) < len(group.explains)
+        if fit.protocol == claimed and len(fit.explains) < best
     ]
 
 

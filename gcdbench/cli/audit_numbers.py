@@ -30,16 +30,24 @@ def command(
 
     from gcdbench.audit.protocols import expected_shares
     from gcdbench.audit.rows import audit
-    from gcdbench.errors import UnknownName
-    from gcdbench.protocol import PROTOCOLS
+    from gcdbench.errors import ConfigError, UnknownName
+    from gcdbench.protocol import require_protocol
     from gcdbench.reported import read_reported
 
-    if protocol is not None and protocol not in PROTOCOLS:
-        raise UnknownName("protocol", protocol, PROTOCOLS)
+    require_protocol(protocol)
+    if protocol and expect:
+        raise ConfigError("--protocol and --expect both say what w should be: give one of them.")
     rows = [row for file in files for row in read_reported(file)]
     known: dict[str, dict[str, float]] = {name: expected_shares(name) for name in {row.dataset for row in rows}}
     for dataset, share in map(_parse_expectation, expect):
-        known.setdefault(dataset, {})["given"] = share
+        if dataset not in known:
+            raise UnknownName("dataset in these tables", dataset, known)
+        known[dataset]["given"] = share
+    if protocol and not any(protocol in shares for shares in known.values()):
+        raise ConfigError(
+            f"What w is under '{protocol}' is known for none of {', '.join(sorted(known))}.",
+            hint="Say it yourself with --expect DATASET=W.",
+        )
     result = audit(rows, known, protocol or ("given" if expect else None))
     if as_json:
         click.echo(json.dumps(_plain(result), indent=2, ensure_ascii=False))

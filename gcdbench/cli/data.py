@@ -128,6 +128,7 @@ def audit(
     from gcdbench.data.integrity.audit import audit as run_audit
     from gcdbench.data.workers import default_workers
     from gcdbench.protocol import default_protocol, named_protocol
+    from gcdbench.store.atomic import write_text
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
@@ -138,7 +139,7 @@ def audit(
     click.echo(text)
     if output is not None:
         full = text if as_json else report.to_text(shown=report.images)
-        output.write_text(full + "\n", encoding="utf-8")
+        write_text(output, full + "\n")
     raise SystemExit(0 if report.ok else 1)
 
 

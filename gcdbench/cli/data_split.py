@@ -38,7 +38,7 @@ def export(
     output: Path | None,
 ) -> None:
     """Write the split of a dataset under a protocol: the same bytes on every machine with the same images."""
-    from gcdbench.data.files import write_bytes
+    from gcdbench.store.atomic import write_bytes
 
     made = _make(dataset, data_root, dataset_set, workers, protocol, split_seed)
     content = made.to_text().encode()
@@ -90,14 +90,17 @@ def import_(
     file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
 ) -> None:
     """Check a split from elsewhere against the images on this machine, and keep it."""
-    from gcdbench.data.files import write_bytes
     from gcdbench.data.roots import user_data_dir
+    from gcdbench.data.sources.folder import safe_name
     from gcdbench.data.splitfile import read_split, require_same_images
+    from gcdbench.store.atomic import write_bytes
 
     theirs = read_split(file)
     ours = _make(dataset, data_root, dataset_set, workers, None, theirs.protocol.split_seed, theirs.protocol)
     require_same_images(theirs, ours)
-    kept = user_data_dir() / "splits" / theirs.dataset / f"{theirs.protocol.name}-{theirs.sha[:12]}.tsv"
+    # Names in a file from elsewhere must not choose the folder it is written to.
+    name = f"{safe_name(theirs.protocol.name)}-{theirs.sha[:12]}.tsv"
+    kept = user_data_dir() / "splits" / safe_name(ours.dataset) / name
     write_bytes(kept, theirs.to_text().encode())
     if theirs.sha == ours.sha:
         click.echo(f"Byte for byte the split that is made here under '{ours.protocol.name}'; sha256 {ours.sha}")

@@ -12,7 +12,13 @@ from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_
 @click.command("explain")
 @click.argument("run", nargs=-1, required=True)
 @click.option("--images", "image_ids", default="", help="Ids of images to draw, separated by commas.")
-@click.option("--count", default=8, show_default=True, help="Images to draw: the most confidently wrong ones.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=0),
+    default=8,
+    show_default=True,
+    help="Images to draw: the most confidently wrong ones.",
+)
 @click.option(
     "--on",
     "which",
@@ -62,6 +68,9 @@ def command(
     from gcdbench.store.index import find_run
     from gcdbench.store.rundir import RunDirectory
 
+    wanted = _parse_ids(image_ids)
+    if wanted and dataset_name is not None:
+        raise ConfigError("--images names images of the run's own dataset: leave --dataset out.")
     manager = get_manager()
     trained = [restore(RunDirectory(find_run(runs, name)), manager) for name in run]
     first = trained[0]
@@ -79,12 +88,16 @@ def command(
         options=first.record.get("dataset_options") if dataset_name is None else options,
         data_root=data_root,
     )
+    if not own.has_masks and (dataset_name is not None or len(trained) > 1):
+        raise ConfigError(
+            f"The dataset '{own.source.card.name}' has no lesion masks, so that there is nothing to score or compare.",
+            hint="Without masks one run is explained, on its own dataset.",
+        )
     result = Explanation(notes=[item.note for item in trained if item.note])
     if dataset_name is None:
         for item in trained:
             require_same_images(own, item.record["identity"]["images"])
         scored = load_predictions(first, which)
-        wanted = [int(part) for part in image_ids.split(",") if part.strip()]
         found = explain_run(first, own, scored, out, wanted=wanted, count=count)
         result = Explanation(files=found.files, pairs=found.pairs, notes=[*result.notes, *found.notes])
         ids = scored.ids
@@ -115,3 +128,12 @@ def command(
     for note in result.notes:
         click.echo(note)
     click.echo(f"{len(result.files)} file(s) in {out}")
+
+
+def _parse_ids(text: str) -> list[int]:
+    from gcdbench.errors import ConfigError
+
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ConfigError(f"'{text}' is not a list of image ids.", hint="For example --images 12,40,7.") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gcdbench.cli.options import runs_option
+from gcdbench.cli.options import require_runs, runs_option
 
 
 @click.command("export")
@@ -33,22 +33,36 @@ def command(
     Without RUN, all finished runs that fit the options are packed.
     """
     from gcdbench.archive.pack import pack_runs
-    from gcdbench.errors import ConfigError
+    from gcdbench.errors import ConfigError, UnknownName
     from gcdbench.store.index import find_run, load_runs
     from gcdbench.store.rundir import DONE
     from gcdbench.tables.records import cell_records
 
-    named = {find_run(runs, name) for name in run_ids}
+    if archive.suffix.lower() != ".zip":
+        raise ConfigError(f"The archive '{archive}' must end in .zip.", hint="gcdbench export ARCHIVE.zip [RUN]...")
+    records = cell_records(load_runs(runs))
+    require_runs(runs, records)
+    for kind, names in (("method", methods), ("dataset", datasets), ("preset", presets)):
+        known = {str(getattr(record, kind)) for record in records}
+        for name in names:
+            if name not in known:
+                raise UnknownName(f"{kind} in '{runs}'", name, known)
+    named = {find_run(runs, name).resolve() for name in run_ids}
     chosen = [
         record.path
-        for record in cell_records(load_runs(runs))
+        for record in records
         if record.status == DONE
-        and (not named or record.path in named)
+        and (not named or record.path.resolve() in named)
         and (not methods or record.method in methods)
         and (not datasets or record.dataset in datasets)
         and (not presets or record.preset in presets)
     ]
     if not chosen:
         raise ConfigError(f"No finished run in '{runs}' fits.", hint="'gcdbench status' lists the runs.")
+    if left := named - {path.resolve() for path in chosen}:
+        raise ConfigError(
+            f"Run '{min(left).name}' is not finished, does not lie in '{runs}' or does not fit the options.",
+            hint="'gcdbench status' lists the runs.",
+        )
     packed = pack_runs(runs, chosen, archive, weights=weights, embeddings=embeddings)
     click.echo(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")

@@ -43,8 +43,13 @@ def command(
     Of a suite:  errors (2×2 maps of the error decomposition), bars (accuracies), curves (swept settings).
     Of runs:     confusion, training (losses by epoch), tsne (the stored embedding).
     """
+    from gcdbench.errors import ConfigError
     from gcdbench.figures.style import save
 
+    if kind in OF_RUNS and (preset or protocol or seeds):
+        raise ConfigError(f"--preset, --protocol and --seeds choose a suite's runs; '{kind}' is drawn of named runs.")
+    if kind == "training" and inductive:
+        raise ConfigError("--test chooses scores; 'training' shows losses.")
     evaluation = "inductive" if inductive else "transductive"
     if kind in OF_SUITES:
         figure = _of_suite(kind, targets, runs, preset, protocol, seeds, evaluation)

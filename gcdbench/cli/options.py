@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +36,16 @@ def data_root_option(function: F) -> F:
         default=None,
         help="Where datasets are (default: GCDBENCH_DATA, then the user's data directory).",
     )(function)
+
+
+def require_runs(runs: Path, found: Sized) -> None:
+    """Refuse to make something of a store without a run: mostly its name is mistyped."""
+    from gcdbench.errors import ConfigError
+
+    if not len(found):
+        raise ConfigError(
+            f"There is no run in '{runs}'.", hint="Name the directory of the runs with --runs, or make a run first."
+        )
 
 
 def echo_json(value: Any) -> None:

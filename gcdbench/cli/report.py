@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gcdbench.cli.options import runs_option
+from gcdbench.cli.options import require_runs, runs_option
 
 
 @click.command("report")
@@ -33,13 +33,19 @@ def command(
     Without SUITE, every built-in suite of which at least two rows have a run is shown. The file opens offline and
     loads nothing.
     """
+    from gcdbench.errors import UnknownName
     from gcdbench.plugins.manager import get_manager
     from gcdbench.report.build import build_report
     from gcdbench.store.atomic import write_text
+    from gcdbench.store.index import load_runs
     from gcdbench.suites.read import load_suite
     from gcdbench.suites.read import suite_names as known_suites
 
     suites = [load_suite(name) for name in (suite_names or known_suites())]
+    presets = {name for suite in suites for name in suite.presets}
+    if preset is not None and preset not in presets:
+        raise UnknownName("preset in these suites", preset, presets)
+    require_runs(runs, load_runs(runs))
     text = build_report(
         runs,
         suites,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gcdbench.cli.options import runs_option
+from gcdbench.cli.options import require_runs, runs_option
 
 
 @click.command("rescore")
@@ -22,6 +22,7 @@ def command(run: str | None, runs: Path) -> None:
 
     manager = get_manager()
     paths = [find_run(runs, run)] if run else [e.path for e in load_runs(runs) if e.status == DONE]
+    require_runs(runs, paths)
     changed = added = failed = 0
     for path in paths:
         try:

@@ -122,7 +122,7 @@ def command(
     else:
         _show_outcome(plan, outcomes, failed, suite_name)
         _show_spent(spent)
-    if failed:
+    if failed or (plan.runs and all(run.state == "impossible" for run in plan.runs)):
         raise SystemExit(1)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gcdbench.cli.options import json_option, runs_option
+from gcdbench.cli.options import json_option, require_runs, runs_option
 
 if TYPE_CHECKING:
     from gcdbench.suites.model import Suite
@@ -61,29 +62,27 @@ def command(
     SUITE is the name of a built-in suite or a TOML file. Cells: mean ± sd over n seeds, 95 % interval, and the
     published value with the difference where there is one.
     """
-    from gcdbench.errors import ConfigError
     from gcdbench.store.index import load_runs
     from gcdbench.suites.read import load_suite
     from gcdbench.suites.seeds import parse_seeds
     from gcdbench.tables.records import cell_records
     from gcdbench.tables.render import SUFFIXES, render
 
+    given = {"explain": explain, "against": against, "check": check, "output": output, "format": format_name}
+    _refuse_contradictions({**given, "json": as_json, "seeds": seeds}, of_suite=suite_name is not None)
     evaluation = "inductive" if inductive else "transductive"
     suite = load_suite(suite_name) if suite_name else None
-    chosen = tuple(filter(None, scores.split(","))) if scores else None
     records = cell_records(load_runs(runs), evaluation)
+    if check or output or (as_json and suite is None):
+        require_runs(runs, records)
+    chosen = _parse_scores(scores, records) if scores else None
     if suite is None:
         from gcdbench.tables.plain import plain_table
 
-        if explain or against:
-            raise ConfigError(
-                f"--{'explain' if explain else 'against'} needs a suite.", hint="'gcdbench status' lists all runs."
-            )
         if not records:
             click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
             return
-        wanted = [r for r in records if preset in (None, r.preset) and protocol in (None, r.protocol)]
-        table = plain_table(wanted, chosen or ("all", "old", "new"))
+        table = plain_table(_with(records, preset, protocol), chosen or ("all", "old", "new"))
     else:
         from gcdbench.plugins.manager import get_manager
         from gcdbench.tables.bootstrap import RunBootstrap
@@ -123,6 +122,49 @@ def command(
         click.echo(render_text(fit(table, layout, shutil.get_terminal_size().columns), colours=True), nl=False)
     else:
         click.echo(text, nl=False)
+
+
+def _refuse_contradictions(given: Mapping[str, object], *, of_suite: bool) -> None:
+    """Refuse options that would be ignored."""
+    from gcdbench.errors import ConfigError
+
+    for name in ("explain", "against", "seeds"):
+        if given[name] and not of_suite:
+            raise ConfigError(f"--{name} needs a suite.", hint="'gcdbench status' lists all runs.")
+    alone = {
+        "explain": ("against", "check", "output", "format", "json"),
+        "check": ("output",),
+        "json": ("format",),
+    }
+    for name, others in alone.items():
+        for other in others:
+            if given[name] and given[other]:
+                raise ConfigError(f"--{name} and --{other} do not go together: leave one of them out.")
+
+
+def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
+    from gcdbench.errors import UnknownName
+    from gcdbench.tables.model import SCORE_TITLES
+
+    names = tuple(filter(None, map(str.strip, text.split(","))))
+    known = {*SCORE_TITLES, *(key for record in records for key in record.scores)}
+    for name in names:
+        if name not in known:
+            raise UnknownName("score", name, known)
+    return names
+
+
+def _with(records: Sequence[CellRecord], preset: str | None, protocol: str | None) -> list[CellRecord]:
+    """The records of a preset and a protocol, which must be some."""
+    from gcdbench.errors import UnknownName
+
+    found = [record for record in records if preset in (None, record.preset)]
+    if not found:
+        raise UnknownName("run with a preset", str(preset), {record.preset for record in records})
+    kept = [record for record in found if protocol in (None, record.protocol)]
+    if not kept:
+        raise UnknownName("run with a protocol", str(protocol), {record.protocol for record in found})
+    return kept
 
 
 def _check(text: str, file: Path) -> None:

@@ -114,8 +114,15 @@ def confusion_figure(directory: RunDirectory, evaluation: str = "transductive") 
 
 def training_figure(directories: Sequence[RunDirectory]) -> Figure:
     """Loss terms of trained runs."""
+    titles = [_title(d.record()) for d in directories]
+    # Runs that differ in a setting only have one title.
+    names = [
+        title if titles.count(title) == 1 else f"{title} ({d.path.name[:8]})"
+        for title, d in zip(titles, directories, strict=True)
+    ]
     curves = {
-        f"{_title(d.record())}": [event for event in d.events() if event.get("type") == "epoch"] for d in directories
+        name: [event for event in d.events() if event.get("type") == "epoch"]
+        for name, d in zip(names, directories, strict=True)
     }
     curves = {title: events for title, events in curves.items() if events}
     if not curves:

@@ -19,7 +19,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         raise StoreError(
             f"Cannot write to '{path.parent}': {error.strerror or error}.",
-            hint="Choose another directory with --runs, or make this one writable.",
+            hint="Choose another directory, or make this one writable.",
         ) from error
     try:
         with os.fdopen(handle, "wb") as file:

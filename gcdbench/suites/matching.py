@@ -11,8 +11,9 @@ from typing import Any
 
 from gcdbench.errors import GCDBenchError
 from gcdbench.identity import digest
-from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan, split_dataset_name
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.protocol import default_protocol
 from gcdbench.tables.records import CellRecord
 
 FROM_DATA = ("manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
@@ -55,9 +56,22 @@ class RunFinder:
         try:
             plan = make_plan(request, self._manager)
         except GCDBenchError:
-            # The method's plugin is not installed here: imported runs are found by what their record says.
-            return [] if request.overrides else self._by_name.get(_name_of_request(request), [])
+            return self._find_by_name(request)
         return self.find_plan(plan)
+
+    def _find_by_name(self, request: RunRequest) -> list[CellRecord]:
+        """Imported runs of a method whose plugin is not installed here, by what their records say.
+
+        A method that is known has no such runs: its request is impossible. And where records of one name differ in
+        more than the seed, nothing tells which of them are meant.
+        """
+        if request.overrides or request.method in self._manager.names("methods"):
+            return []
+        protocol = request.protocol or default_protocol(split_dataset_name(request.dataset)[0])
+        like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]
+        if len({record.settings for record in like}) > 1:
+            return []
+        return [record for record in like if record.seed == request.seed]
 
     def find_plan(self, plan: RunPlan) -> list[CellRecord]:
         """The same for a resolved request."""
@@ -85,15 +99,8 @@ class RunFinder:
 
 
 def _name_of_record(record: CellRecord) -> tuple[object, ...]:
-    return (record.method, record.variant, record.dataset, record.preset, record.k_policy, record.seed)
+    return (record.method, record.variant, record.dataset, record.preset, record.k_policy)
 
 
 def _name_of_request(request: RunRequest) -> tuple[object, ...]:
-    return (
-        request.method,
-        request.variant or "",
-        request.dataset,
-        request.preset or "",
-        request.k_policy,
-        request.seed,
-    )
+    return (request.method, request.variant or "", request.dataset, request.preset or "", request.k_policy)

@@ -14,6 +14,7 @@ from gcdbench.errors import GCDBenchError
 from gcdbench.plan import RunPlan, RunRequest, make_plan, split_dataset_name
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.presets import get_preset
+from gcdbench.protocol import require_protocol
 from gcdbench.store.rundir import DONE, RUNNING
 from gcdbench.suites.matching import RunFinder, plan_fingerprint
 from gcdbench.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
@@ -73,6 +74,7 @@ def plan_suite(
     stand_in: StandIn | None = None,
 ) -> SuitePlan:
     """Plan the grid; runs that several cells share (one phantom for four datasets) are planned once."""
+    require_protocol(protocol)
     preset = suite.preset(preset_name)
     stand_in = stand_in or preset.stand_in
     finder = RunFinder(records, manager)

@@ -88,6 +88,13 @@ class _Reader:
             rows += self.sweep(item)
         columns = [self.column(item) for item in self.tables(top, "columns")]
         presets = {name: self.preset(name, item) for name, item in self.only_table(top, "presets").items()}
+        for row in rows:
+            for name in row.settings_in:
+                if name not in presets:
+                    raise self.refuse(f"row '{row.key}' has 'set_in.{name}', but there is no preset '{name}'")
+        scores = self.texts(top, "scores", ("all", "old", "new"))
+        if not scores:
+            raise self.refuse("'scores' must name at least one score")
         keys = [row.key for row in rows]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
             raise self.refuse(f"two rows have the key '{twice[0]}'")
@@ -102,7 +109,7 @@ class _Reader:
             rows=tuple(rows),
             columns=tuple(columns),
             presets=presets,
-            scores=self.texts(top, "scores", ("all", "old", "new")),
+            scores=scores,
             protocol=top.get("protocol"),
             k_policy=k_policy,  # type: ignore[arg-type]  # checked above
             reported=self.texts(top, "reported"),

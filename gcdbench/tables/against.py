@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gcdbench.errors import ConfigError
 from gcdbench.stats import PairedDifference, holm, paired_difference
 from gcdbench.tables.build import Runs, finished, scores_by_seed, standing_notes
 from gcdbench.tables.model import ColumnHead, Entry, ResultTable, RowHead
@@ -31,6 +32,8 @@ def difference_table(
     base = next(row for row in rows if row.key == reference)
     others = [row for row in rows if row.key != reference]
     shown = [score for score in scores if score not in SPENT]
+    if not shown:
+        raise ConfigError("What a run took is not compared seed by seed.", hint="For example --scores all,old,new.")
     entries: dict[tuple[str, str, str], Entry] = {}
     for column in columns:
         for score in shown:

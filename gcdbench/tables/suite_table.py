@@ -8,7 +8,7 @@ from typing import TypedDict
 from gcdbench.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.presets import PRESETS
-from gcdbench.protocol import default_protocol
+from gcdbench.protocol import default_protocol, require_protocol
 from gcdbench.reported import ReportedRow, Rounded, read_reported
 from gcdbench.store.rundir import DONE
 from gcdbench.suites.costs import with_cost
@@ -121,6 +121,7 @@ def suite_table(
     against: str | None = None,
 ) -> ResultTable:
     """The suite's table from the runs in the store; ``against`` a row, the paired differences to it."""
+    require_protocol(protocol)
     chosen = suite.preset(preset or choose_preset(suite, records))
     wanted = tuple(seeds or chosen.seeds)
     runs, heads = runs_of_suite(suite, chosen, records, manager, seeds=wanted, protocol=protocol)

@@ -16,7 +16,7 @@ from gcdbench.audit.protocols import share_of_protocol
 from gcdbench.audit.rows import audit
 from gcdbench.audit.shares import Share, allowed_share, consensus, miss
 from gcdbench.cli.audit_numbers import command
-from gcdbench.errors import DataError
+from gcdbench.errors import DataError, GCDBenchError
 from gcdbench.protocol import Protocol
 from gcdbench.reported import Rounded, parse_printed, read_reported
 
@@ -200,6 +200,25 @@ def test_share_of_a_protocol_by_hand():
     assert share_of_protocol(Protocol(name="p", old_count=4, label_fraction=0.2), counts) == pytest.approx(1600 / 3600)
     by_count = Protocol(name="p", old_rule="by-count", old_count=1)
     assert share_of_protocol(by_count, (10, 90)) == pytest.approx(45 / 55)
+
+
+def test_a_claimed_share_that_explains_no_row_is_a_finding(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("method,dataset,all,old,new\nA,mydata,90.0,95.0,50.0\n")  # w = 0.889
+    runner = CliRunner()
+    wrong = runner.invoke(command, [str(file), "--expect", "mydata=0.2", "--strict"])
+    assert wrong.exit_code == 1
+    assert "w = 0.200, which explains 0 of 1 rows" in wrong.output
+    right = runner.invoke(command, [str(file), "--expect", "mydata=0.889", "--strict"])
+    assert right.exit_code == 0
+    for arguments, said in (
+        (["--expect", "mydta=0.2"], "did you mean 'mydata'"),
+        (["--protocol", "paper-stated"], "known for none of mydata"),
+        (["--protocol", "half", "--expect", "mydata=0.2"], "give one of them"),
+    ):
+        refused = runner.invoke(command, [str(file), *arguments])
+        assert isinstance(refused.exception, GCDBenchError)
+        assert said in refused.exception.message
 
 
 def test_the_command_prints_json_and_can_fail():

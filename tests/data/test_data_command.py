@@ -132,6 +132,12 @@ def test_split_export_diff_and_import(cli, small_kvasir: Path, tmp_path: Path) -
     assert "8 images have another role" in other.stdout
     imported = cli("data", "split", "import", implied, "kvasir", *where)
     assert "Byte for byte" in imported.stdout
+    elsewhere = tmp_path / "elsewhere.tsv"
+    elsewhere.write_text(implied.read_text().replace('"dataset":"kvasir"', '"dataset":"../../../escaped"'))
+    assert elsewhere.read_text() != implied.read_text()
+    imported = cli("data", "split", "import", elsewhere, "kvasir", *where)
+    assert "splits/kvasir/paper-implied-" in imported.stdout
+    assert not list(tmp_path.rglob("escaped"))
     (small_kvasir / "kvasir" / "kvasir-dataset" / "polyps" / "0.png").unlink()
     refused = cli("data", "split", "import", implied, "kvasir", *where)
     assert refused.exit_code == 2

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-from click.testing import CliRunner
-
-from gcdbench.cli.report import command
-
 ENTER = "\ue007"
 COLUMN = """
 const table = document.querySelector("#suite-main figure.result table");
@@ -139,9 +135,3 @@ def test_names_that_look_like_markup_stay_text(report, browser):
     assert browser.run('return document.querySelectorAll("img[src=x]").length') == 0
     assert "onerror" in browser.run('return document.querySelector("#problems").textContent')
     assert browser.log() == []
-
-
-def test_the_command_writes_a_report_of_nothing(tmp_path):
-    result = CliRunner().invoke(command, ["--runs", str(tmp_path / "none"), "-o", str(tmp_path / "r.html")])
-    assert result.exit_code == 0
-    assert "0 runs" in (tmp_path / "r.html").read_text()

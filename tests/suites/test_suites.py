@@ -155,6 +155,34 @@ def test_other_weights_are_another_run(manager, tmp_path):
     assert finder.find(request) == []
 
 
+def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enough(manager, tmp_path):
+    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    for seed in (0, 1):
+        directory = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=seed)), manager)
+        record = json.loads(directory.record_path.read_text())
+        directory.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+
+    def found(**changes):
+        finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
+        return [run.seed for run in finder.find(replace(request, method="foreign", **changes))]
+
+    assert (found(seed=0), found(seed=1), found(seed=2)) == ([0], [1], [])
+    assert found(protocol="half") == []
+    assert found(overrides={"lr": 0.5}) == []
+    other = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=5, overrides={"lr": 0.5})), manager)
+    record = json.loads(other.record_path.read_text())
+    other.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+    assert found(seed=0) == []  # two settings under one name: nobody knows which of them is meant
+
+
+def test_a_request_that_cannot_be_planned_finds_nothing(manager, tmp_path):
+    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    write_fake_run(tmp_path, FakeRun(request=request), manager)
+    finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
+    assert len(finder.find(request)) == 1
+    assert finder.find(replace(request, protocol="no-such-protocol")) == []
+
+
 def test_rows_datasets_seeds_and_protocol_can_be_chosen(small, manager, nowhere):
     plan = plan_suite(
         small, "laptop", manager, [], rows=["lr=0.2"], datasets=["organamnist"], seeds=[4, 5], protocol="by-count"
@@ -198,6 +226,8 @@ def test_names_that_a_suite_does_not_have_are_refused(small, manager):
         (lambda t: t.replace("[[columns]]", "[[colums]]"), "unknown key 'colums'"),
         (lambda t: 'kind = "pie"\n' + t, "'kind' must be one of"),
         (lambda t: 'title = "x"', "at least one"),
+        (lambda t: "scores = []\n" + t, "at least one score"),
+        (lambda t: t.replace("[[rows]]\n", "[[rows]]\nset_in.laptpo = { lr = 1.0 }\n", 1), "no preset 'laptpo'"),
     ],
 )
 def test_wrong_files_are_one_sentence(tmp_path, change, message):

@@ -1,0 +1,100 @@
+"""Names that match nothing and options that contradict each other: one sentence, exit code 2, nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gcdbench.plan import RunRequest
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.testing.stored import FakeRun, write_fake_run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two SimGCD runs on Kvasir that differ in a setting, and one of another seed."""
+    store, manager = tmp_path / "runs", PluginManager(points=[])
+    for seed, overrides in ((0, {}), (0, {"views": "bank:4"}), (1, {})):
+        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
+        write_fake_run(store, FakeRun(request=request), manager)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("table", "main", "--protocol", "paper-statd"), "did you mean 'paper-stated'"),
+        (("table", "--preset", "laptpo"), "did you mean 'laptop'"),
+        (("table", "--protocol", "half"), "known: paper-stated"),
+        (("table", "--seeds", "0"), "--seeds needs a suite"),
+        (("table", "main", "--scores", "all,odl"), "no score named 'odl'; did you mean 'old'"),
+        (("table", "main", "--against", "simgcd", "--scores", "seconds"), "not compared seed by seed"),
+        (("table", "main", "--explain", "simgcd", "kvasir", "--json"), "--explain and --json do not go together"),
+        (("table", "main", "--check", "OUT", "--output", "OUT"), "--check and --output do not go together"),
+        (("table", "main", "--json", "--format", "csv"), "--json and --format do not go together"),
+        (("table", "--check", "OUT", "--runs", "absent"), "There is no run in 'absent'"),
+        (("table", "main", "-o", "OUT", "--runs", "absent"), "There is no run in 'absent'"),
+        (("report", "-o", "OUT", "--runs", "absent"), "There is no run in 'absent'"),
+        (("report", "main", "-o", "OUT", "--preset", "laptpo"), "did you mean 'laptop'"),
+        (("rescore", "--runs", "absent"), "There is no run in 'absent'"),
+        (("figure", "bars", "main", "-o", "OUT", "--protocol", "paper-statd"), "did you mean 'paper-stated'"),
+        (("figure", "training", "x", "-o", "OUT", "--seeds", "0"), "choose a suite's runs"),
+        (("figure", "training", "x", "-o", "OUT", "--test"), "'training' shows losses"),
+        (("export", "OUT"), "must end in .zip"),
+        (("export", "a.zip", "--method", "simgdc"), "did you mean 'simgcd'"),
+        (("export", "a.zip", "--dataset", "pbc"), "known: kvasir"),
+        (("sweep", "main", "--protocol", "paper-statd", "--dry-run"), "did you mean 'paper-stated'"),
+        (("sweep", "main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "no protocol named 'x'"),
+        (("explain", "x", "--images", "3,x"), "'3,x' is not a list of image ids"),
+        (("run", "-m", "pixels-kmeans", "-d", "phantom", "--set", "backbone=resnet81"), "did you mean 'resnet18'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_it_is_said_and_nothing_is_overwritten(
+    cli, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "kept.html"
+    kept.write_text("what somebody wrote")
+    result = cli(*(str(kept) if argument == "OUT" else argument for argument in arguments))
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert kept.read_text() == "what somebody wrote"
+    assert not list(tmp_path.glob("*.zip"))
+
+
+def test_a_sweep_that_can_do_nothing_fails(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GCDBENCH_DATA", "HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+    result = cli("sweep", "errors", "--seeds", "0")
+    assert "2 runs cannot be done here" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_scores_may_be_written_with_spaces(cli, runs: Path) -> None:
+    result = cli("table", "errors", "--scores", "all, old", "--format", "csv")
+    assert result.exit_code == 0
+    assert "simgcd,kvasir,,old,2," in result.stdout
+
+
+def test_an_export_takes_every_run_that_was_named(cli, runs: Path, tmp_path: Path) -> None:
+    paths = sorted(path.parent for path in runs.rglob("run.json"))
+    result = cli("export", tmp_path / "a.zip", paths[0].name, paths[1].resolve())
+    assert "Packed 2 run(s)" in result.stdout
+    record = json.loads((paths[0] / "run.json").read_text())
+    (paths[0] / "run.json").write_text(json.dumps({**record, "status": "failed"}))
+    result = cli("export", tmp_path / "b.zip", paths[0].name, paths[1].name)
+    assert result.exit_code == 2
+    assert f"Run '{paths[0].name}' is not finished" in result.stderr
+    assert not (tmp_path / "b.zip").exists()
+
+
+def test_a_run_without_readable_scores_is_rescored(cli, runs: Path) -> None:
+    broken = sorted(runs.rglob("scores.json"))[0]
+    before = json.loads(broken.read_text())["sets"]["transductive"]["scores"]
+    broken.write_text("{}")
+    result = cli("rescore")
+    assert "Rescored 3 run(s)" in result.stdout
+    assert json.loads(broken.read_text())["sets"]["transductive"]["scores"] == before
