@@ -7,6 +7,8 @@ README.md: a table stands between ``<!-- runs: DATASET -->`` and ``<!-- end of r
 preset ``laptop`` has them, and those variants that have several seeds.
 README.md and docs: a table stands between ``<!-- means: SUITE DATASET -->`` and ``<!-- end of means -->``: a suite's
 rows on one dataset, mean ± sd of the accuracies and of false-old.
+docs/fidelity.md: ``<!-- seeds: SUITE DATASET CLASS CLASS -->`` to ``<!-- end of seeds -->`` holds the suite's first two
+rows seed by seed, and with groups of seeds (``0-9 10-19``) behind the classes their paired differences.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
 and settings that the row names.
 """
@@ -21,6 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from benchmarks.seed_tables import difference_table, read_rows, seed_table
 from gcdbench.plan import RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import get_manager
 from gcdbench.protocol import default_protocol
@@ -28,6 +31,7 @@ from gcdbench.store.index import load_runs
 from gcdbench.store.rundir import DONE
 from gcdbench.suites.matching import FROM_DATA
 from gcdbench.suites.read import load_suite
+from gcdbench.suites.seeds import parse_seeds
 from gcdbench.tables.bootstrap import RunBootstrap
 from gcdbench.tables.grid import mean_text
 from gcdbench.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
@@ -60,6 +64,11 @@ SCORES = {
 MEANS = ("all", "old", "new", "false_old")
 MEANS_BLOCK = re.compile(
     r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of means -->)", re.DOTALL
+)
+SEEDS_BLOCK = re.compile(
+    r"(?P<begin><!-- seeds: (?P<suite>\S+) (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)(?P<groups>( [\d-]+)*) -->\n)"
+    r".*?(?P<end><!-- end of seeds -->)",
+    re.DOTALL,
 )
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
@@ -144,11 +153,12 @@ def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
 
 def result_table(groups: Sequence[Group], dataset: str) -> str:
     """One line for each of the :func:`headline_groups`."""
-    lines = [" | ".join(["| method | n | All of each seed", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
+    lines = [" | ".join(["| method | n | range of All", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
     for group in headline_groups(groups, dataset):
-        seeds = ", ".join(f"{run.scores['all']:.1f}" for run in group.runs)
+        values = [run.scores["all"] for run in group.runs]
+        span = f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else "–"
         cells = (summarise([run.scores[score] for run in group.runs]) for score in SCORES)
-        lines.append(" | ".join([f"| {group.name}", str(len(group.runs)), seeds, *cells]) + " |")
+        lines.append(" | ".join([f"| {group.name}", str(len(group.runs)), span, *cells]) + " |")
     return "\n".join(lines)
 
 
@@ -200,6 +210,17 @@ def fill_means(page: str, records: Sequence[CellRecord]) -> str:
     )
 
 
+def fill_seeds(page: str, records: Sequence[CellRecord]) -> str:
+    """The page with every marked table of single seeds or of differences made anew."""
+
+    def made(found: re.Match[str]) -> str:
+        rows = read_rows(found["suite"], PRESET, found["dataset"], (found["one"], found["two"]), records)
+        groups = [parse_seeds(group) for group in found["groups"].split()]
+        return f"{found['begin']}\n{difference_table(rows, groups) if groups else seed_table(rows)}\n\n{found['end']}"
+
+    return SEEDS_BLOCK.sub(made, page)
+
+
 def suite_page(path: Path, records: Sequence[CellRecord]) -> str:
     """The table that a file of benchmarks/results/tables is named after."""
     suite, _, row = path.stem.partition(".against-")
@@ -219,7 +240,7 @@ def all_pages(records: Sequence[CellRecord]) -> dict[Path, str]:
     groups = group_runs(records)
     return {
         README: fill_means(fill_readme(README.read_text(encoding="utf-8"), groups), records),
-        LEDGER: fill_means(fill_ledger(LEDGER.read_text(encoding="utf-8"), groups), records),
+        LEDGER: fill_seeds(fill_means(fill_ledger(LEDGER.read_text(encoding="utf-8"), groups), records), records),
         SPEED: fill_means(SPEED.read_text(encoding="utf-8"), records),
         **{path: suite_page(path, records) for path in sorted(TABLES.glob("*.md"))},
     }

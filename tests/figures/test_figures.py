@@ -112,7 +112,7 @@ def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
     assert "14.50 %" in shown
     assert "0.80 %" in shown
     assert f"± {table.entry('simgcd', 'kvasir', 'false_old').sd:.2f}" in shown
-    assert any("n = 2 of 10" in text for text in shown)  # the suite plans ten seeds
+    assert any("n = 2 of 20" in text for text in shown)  # the suite plans twenty seeds
 
 
 def test_figures_of_runs(stored):
@@ -121,6 +121,9 @@ def test_figures_of_runs(stored):
     first = type(directory)(by_seed[0])
     assert "old 0" in texts(confusion_figure(first))
     assert "cls_s" in texts(training_figure([first]))
+    shown = texts(training_figure([first, first, type(directory)(by_seed[1])]))
+    assert "simgcd on kvasir, seed 1" in shown
+    assert f"simgcd on kvasir, seed 0 ({first.path.name[:8]})" in shown
     assert "old 0 (old)" in texts(embedding_figure(first))
     with pytest.raises(ConfigError, match="no stored embedding"):
         embedding_figure(type(directory)(by_seed[1]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import Result
+from scipy.optimize import linear_sum_assignment
 
 from gcdbench.store.index import load_runs
 from gcdbench.tables.records import cell_records
@@ -50,3 +52,30 @@ def test_tables_of_means_on_pages_follow_from_the_committed_runs() -> None:
         assert pages.MEANS_BLOCK.search(page)
         assert pages.fill_means(page, records) == page
         assert pages.fill_means(page, fewer) != page
+
+
+def test_tables_of_single_seeds_follow_from_the_committed_runs() -> None:
+    pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
+    records = cell_records(load_runs(RESULTS / "runs"))
+    page = pages.LEDGER.read_text(encoding="utf-8")
+    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 2
+    assert pages.fill_seeds(page, records) == page
+    assert pages.fill_seeds(page, [record for record in records if record.seed != 0]) != page
+
+
+def test_what_two_classes_exchange_is_counted_from_the_predictions() -> None:
+    """Once more from the stored predictions, with an assignment by scipy."""
+    seed_tables = pytest.importorskip("benchmarks.seed_tables", reason="runs from the repository's root")
+    records = [r for r in cell_records(load_runs(RESULTS / "runs")) if (r.dataset, r.method) == ("kvasir", "medxplore")]
+    assert records
+    pair = (6, 7)
+    for record in records:
+        stored = np.load(record.path / "predictions" / "transductive.npz")
+        truth, cluster = stored["y_true"], stored["cluster"]
+        counts = np.zeros((8, 8), dtype=int)
+        np.add.at(counts, (cluster, truth), 1)
+        assigned = linear_sum_assignment(counts, maximize=True)[1][cluster]
+        swapped = (assigned != truth) & np.isin(truth, pair) & np.isin(assigned, pair)
+        values = seed_tables.run_values(record, pair)
+        assert values["exchanged"] == swapped.sum()
+        assert values["apart"] == pytest.approx(100 * ((assigned != truth) & ~swapped).mean())
