@@ -114,15 +114,14 @@ def command(
         return
     outcomes, spent = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
-    if plan.suite.kind == "cost":
-        _measure(plan, outcomes, runs, placement)
+    unmeasured = _measure(plan, outcomes, runs, placement) if plan.suite.kind == "cost" else {}
     if as_json:
         failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]
-        echo_json({**_plain(plan), "failed": failures, "spent": asdict(spent)})
+        echo_json({**_plain(plan), "failed": failures, "unmeasured": unmeasured, "spent": asdict(spent)})
     else:
         _show_outcome(plan, outcomes, failed, suite_name)
         _show_spent(spent)
-    if failed or (plan.runs and all(run.state == "impossible" for run in plan.runs)):
+    if failed or unmeasured or (plan.runs and all(run.state == "impossible" for run in plan.runs)):
         raise SystemExit(1)
 
 
@@ -187,8 +186,8 @@ def _execute(
     )
 
 
-def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> None:
-    """Cost of every finished run of the suite that was not measured before."""
+def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> dict[str, str]:
+    """Measure the cost of every finished run of the suite that has none yet; why it failed, by run."""
     from gcdbench.store.index import find_run
     from gcdbench.suites.costs import measure_runs
 
@@ -197,6 +196,7 @@ def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Pl
     errors = measure_runs(paths, device=placement.device, threads=placement.threads or 1)
     for run_id, error in errors.items():
         click.echo(f"The cost of run {run_id} could not be measured: {error}", err=True)
+    return errors
 
 
 def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str) -> None:

@@ -44,9 +44,12 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a small file: temporary name, sync, replace."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-    temporary.write_bytes(data)
-    sync(temporary)
-    os.replace(temporary, path)
+    try:
+        temporary.write_bytes(data)
+        sync(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def discard(folder: Path) -> None:

@@ -98,3 +98,19 @@ def test_a_run_without_readable_scores_is_rescored(cli, runs: Path) -> None:
     result = cli("rescore")
     assert "Rescored 3 run(s)" in result.stdout
     assert json.loads(broken.read_text())["sets"]["transductive"]["scores"] == before
+
+
+def test_a_cost_that_could_not_be_measured_fails_the_sweep(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "toll.toml"
+    suite.write_text(
+        'title = "Toll"\nkind = "cost"\nscores = ["gflops"]\n[presets.smoke]\nseeds = [0]\nstand_in = "always"\n'
+        '[[columns]]\ndataset = "kvasir"\n[[rows]]\nmethod = "simgcd"\n'
+    )
+    request = RunRequest(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
+    write_fake_run(tmp_path / "runs", FakeRun(request=request), PluginManager(points=[]))
+    monkeypatch.setattr("gcdbench.suites.costs.measure_runs", lambda *paths, **how: {"abc": "its model is gone"})
+    result = cli("sweep", suite, "--preset", "smoke")
+    assert "run abc could not be measured: its model is gone" in result.stderr
+    assert result.exit_code == 1

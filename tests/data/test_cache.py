@@ -12,6 +12,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
+from gcdbench.data.files import write_bytes
 from gcdbench.errors import ConfigError, UnknownName
 
 
@@ -146,3 +147,17 @@ def test_sizes(text: str, size: int) -> None:
 def test_wrong_sizes(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_size(text)
+
+
+def test_a_small_file_that_cannot_be_written_leaves_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.txt").write_bytes(b"before")
+    monkeypatch.setattr("os.fsync", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(tmp_path / "a.txt", b"after")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_bytes() == b"before"
