@@ -70,10 +70,10 @@ def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
 def seed_table(rows: SeedRows) -> str:
     """One line a seed, two columns a score."""
     heads = chain.from_iterable((f"{name}, {rows.titles[0]}", rows.titles[1]) for name in BY_SEED.values())
-    lines = [f"| seed | {' | '.join(heads)} |", "|---" * (1 + 2 * len(BY_SEED)) + "|"]
+    lines = [f"| | {' | '.join(heads)} |", "|---" * (1 + 2 * len(BY_SEED)) + "|"]
     for seed in rows.shared:
         cells = (_number(values[seed][score], score) for score in BY_SEED for values in rows.values)
-        lines.append(f"| {seed} | {' | '.join(cells)} |")
+        lines.append(f"| seed {seed} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
