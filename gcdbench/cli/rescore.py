@@ -21,8 +21,12 @@ def command(run: str | None, runs: Path) -> None:
     from gcdbench.store.rundir import DONE, RunDirectory
 
     manager = get_manager()
-    paths = [find_run(runs, run)] if run else [e.path for e in load_runs(runs) if e.status == DONE]
-    require_runs(runs, paths)
+    if run:
+        paths = [find_run(runs, run)]
+    else:
+        entries = load_runs(runs)
+        require_runs(runs, entries)
+        paths = [entry.path for entry in entries if entry.status == DONE]
     changed = added = failed = 0
     for path in paths:
         try:
