@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +15,8 @@ from scipy.special import stdtrit  # scipy.stats would take longer to import tha
 
 FloatArray = NDArray[np.float64]
 
-EXACT_PAIRS = 14
-"""Up to this many pairs all 2^n sign patterns are tried."""
-SAMPLED_PAIRS = 64
-RANDOM_PATTERNS = 20_000
-"""Up to SAMPLED_PAIRS pairs so many random patterns; beyond, the sum of coin flips is normal for all purposes."""
+EXACT_PAIRS = 32
+"""Up to this many pairs all 2^n sign patterns count; beyond, the sum of coin flips is normal for all purposes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,25 +91,24 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     differences: one for each (dataset, seed) that both methods ran. Exact up to EXACT_PAIRS pairs.
     """
     array = np.asarray(differences, dtype=np.float64)
-    if not array.any():
-        return 1.0
     observed = abs(array.sum()) * (1 - 1e-12) - 1e-12  # sums in another order may differ in the last bit
-    if array.size > SAMPLED_PAIRS:
-        return math.erfc(max(0.0, observed) / math.sqrt(2 * float(array @ array)))
-    extreme = int((np.abs(_patterns(array.size) @ array) >= observed).sum())
-    if array.size <= EXACT_PAIRS:
-        return float(extreme / 2**array.size)
-    return (extreme + 1) / (RANDOM_PATTERNS + 1)
+    if observed <= 0:
+        return 1.0
+    if array.size > EXACT_PAIRS:
+        return math.erfc(observed / math.sqrt(2 * float(array @ array)))
+    # Every sum of all pairs is one of the first half's plus one of the second's: two short lists instead of 2^n sums.
+    first, second = _signed_sums(array[: array.size // 2]), np.sort(_signed_sums(array[array.size // 2 :]))
+    above = second.size - np.searchsorted(second, observed - first, side="left")
+    below = np.searchsorted(second, -observed - first, side="right")
+    return float((above.sum() + below.sum()) / 2.0**array.size)
 
 
-@lru_cache(maxsize=8)
-def _patterns(pairs: int) -> FloatArray:
-    """(M, pairs) signs: all of them, or random ones where they are too many."""
-    if pairs <= EXACT_PAIRS:
-        bits = (np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1
-    else:
-        bits = np.random.default_rng(0).integers(0, 2, (RANDOM_PATTERNS, pairs))
-    return (bits * 2 - 1).astype(np.float64)
+def _signed_sums(values: FloatArray) -> FloatArray:
+    """(2^n,) the sums of n values under every pattern of signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
 
 
 def smallest_p(pairs: int) -> float:

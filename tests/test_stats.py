@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -57,6 +58,21 @@ def test_sign_flip_by_enumeration(differences):
     assert sign_flip_test(differences) == pytest.approx(expected)
 
 
+@given(st.lists(st.integers(-50, 50), min_size=10, max_size=32))
+@settings(deadline=None)
+def test_sign_flip_of_many_pairs_by_counting_sums(differences):
+    """Whole numbers have few different sums: count the ways to each of them, pair by pair."""
+    ways = Counter({0: 1})
+    for difference in differences:
+        after = Counter()
+        for total, count in ways.items():
+            after[total + difference] += count
+            after[total - difference] += count
+        ways = after
+    extreme = sum(count for total, count in ways.items() if abs(total) >= abs(sum(differences)))
+    assert sign_flip_test(differences) == pytest.approx(extreme / 2 ** len(differences))
+
+
 def test_sign_flip_agrees_with_scipy_permutation_test():
     differences = np.array([0.5, 1.2, -0.3, 2.0, 0.7, 1.1, 0.2, 0.9])
     found = scipy_stats.permutation_test(
@@ -79,7 +95,7 @@ def test_many_pairs_are_approximated_and_stay_close_to_the_t_test(n):
 
 
 def test_smallest_p_and_pairs_needed():
-    for n in range(1, 9):
+    for n in (*range(1, 9), 20, 31, 32):
         assert sign_flip_test([1.0] * n) == pytest.approx(smallest_p(n))
     assert pairs_needed() == 6
     for m in range(1, 12):
