@@ -15,18 +15,14 @@ from gcdbench.plugins.manager import get_manager
 from gcdbench.stats import paired_difference
 from gcdbench.store.rundir import DONE, RunDirectory
 from gcdbench.suites.read import load_suite
+from gcdbench.tables.model import SCORE_TITLES
 from gcdbench.tables.records import TRANSDUCTIVE, CellRecord
 from gcdbench.tables.suite_table import runs_of_suite
 
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
+ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
-    "all": "All",
-    "old": "Old",
-    "new": "New",
-    "true_old_confusion": "true-old confusion",
-    "false_new": "false-new",
-    "false_old": "false-old",
-    "true_new_confusion": "true-new confusion",
+    **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
     "apart": "all errors but the exchange",
 }
 
