@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,15 @@ class RunPlan:
     def dataset_text(self) -> str:
         """The dataset as the user wrote it."""
         return self.dataset_name if self.dataset_argument is None else f"{self.dataset_name}:{self.dataset_argument}"
+
+    def without_effect(self, keys: Iterable[str]) -> list[str]:
+        """Those of these settings that a run of this method never looks at."""
+        idle: set[str] = set()
+        if not self.method.needs_backbone:
+            idle |= {"backbone", "weights"}
+        if not self.method.trained:
+            idle |= {"views", "augmentation", *field_types(TrainingConfig)}
+        return [key for key in keys if key in idle]
 
     def resolved(self) -> dict[str, Any]:
         """The content of ``config.toml``; ``gcdbench run --config`` reads it back."""

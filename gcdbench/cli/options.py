@@ -38,6 +38,19 @@ def data_root_option(function: F) -> F:
     )(function)
 
 
+def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[str, object]:
+    """What ``--set`` and ``--backbone`` say; one setting with two values is refused."""
+    from gcdbench.config import parse_assignment
+    from gcdbench.errors import ConfigError
+
+    settings: dict[str, object] = {}
+    pairs = [parse_assignment(text) for text in assignments]
+    for key, value in pairs if backbone is None else [*pairs, ("backbone", backbone)]:
+        if settings.setdefault(key, value) != value:
+            raise ConfigError(f"'{key}' is given twice, as '{settings[key]}' and as '{value}': leave one out.")
+    return settings
+
+
 def require_runs(runs: Path, found: Sized) -> None:
     """Refuse to make something of a store without a run: mostly its name is mistyped."""
     from gcdbench.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option
+from gcdbench.cli.options import data_root_option, given_settings
 
 if TYPE_CHECKING:
     from gcdbench.plan import Placement, RunPlan
@@ -54,9 +54,6 @@ def plan_run(
     from gcdbench.plan import Placement, RunRequest, make_plan
     from gcdbench.plugins.manager import get_manager
 
-    overrides: dict[str, object] = dict(parse_assignment(text) for text in assignments)
-    if backbone is not None:
-        overrides["backbone"] = backbone
     request = RunRequest(
         method=method,
         dataset=dataset,
@@ -64,7 +61,7 @@ def plan_run(
         protocol=protocol,
         k_policy=k_policy,
         seed=seed,
-        overrides=overrides,
+        overrides=given_settings(assignments, backbone),
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
     return make_plan(request, get_manager()), Placement(data_root=data_root, device=device, threads=threads)

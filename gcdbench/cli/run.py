@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
+from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option
 
 if TYPE_CHECKING:
     from gcdbench.plan import Placement, RunPlan, RunRequest
@@ -68,9 +68,7 @@ def command(
     from gcdbench.plugins.manager import get_manager
     from gcdbench.request_file import merge_request
 
-    overrides: dict[str, object] = dict(parse_assignment(text) for text in assignments)
-    if backbone is not None:
-        overrides["backbone"] = backbone
+    settings = given_settings(assignments, backbone)
     request = merge_request(
         config_file,
         method=method,
@@ -81,11 +79,13 @@ def command(
         split=split,
         k_policy=k_policy,
         seed=seed,
-        overrides=overrides,
+        overrides=settings,
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
     manager = get_manager()
     plan = make_plan(request, manager)
+    for key in plan.without_effect(settings):
+        click.echo(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
     placement = Placement(
         runs=runs,
         data_root=data_root,

@@ -57,6 +57,15 @@ def test_run_show_status_rescore(cli) -> None:
 
 
 @pytest.mark.usefixtures("example_plugin")
+def test_settings_that_a_method_never_looks_at_are_named(cli) -> None:
+    plain = cli(*RUN, "--set", "quantile=0.4", "--json")
+    with_idle = cli(*RUN, "--set", "quantile=0.4", "--json", "--set", "epochs=5", "--set", "views=bank:4")
+    assert plain.stderr == ""
+    assert [line.split("'")[1] for line in with_idle.stderr.splitlines()] == ["epochs", "views"]
+    assert json.loads(with_idle.stdout) == json.loads(plain.stdout) | {"reused": True}
+
+
+@pytest.mark.usefixtures("example_plugin")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -49,6 +49,9 @@ def runs(tmp_path: Path) -> Path:
         (("sweep", "main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "no protocol named 'x'"),
         (("explain", "x", "--images", "3,x"), "'3,x' is not a list of image ids"),
         (("run", "-m", "pixels-kmeans", "-d", "phantom", "--set", "backbone=resnet81"), "did you mean 'resnet18'"),
+        (("run", "-m", "simgcd", "-d", "phantom", "--set", "lr=1", "--set", "lr=2"), "'lr' is given twice"),
+        (("run", "-m", "simgcd", "-d", "phantom", "--backbone", "resnet18", "--set", "backbone=x"), "given twice"),
+        (("estimate-k", "-d", "phantom", "--backbone", "resnet18", "--set", "backbone=x"), "given twice"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
