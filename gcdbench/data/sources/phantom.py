@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcdbench.data.card import load_card
+from gcdbench.data.sources.options import refuse_unknown_options
 from gcdbench.data.sources.phantom_lesions import PATTERNS, SHAPES, Lesion, make_lesions
 from gcdbench.data.sources.phantom_noise import Field, between, direction, smooth, triangle, uniform, value_noise
 from gcdbench.data.types import DatasetRequest, DatasetSource, IntArray, Pixels
@@ -175,9 +176,7 @@ def _whole_number(request: DatasetRequest, key: str, default: int, low: int, hig
 
 def make_phantom(request: DatasetRequest) -> DatasetSource:
     """The phantom; options ``n_per_class`` (images of each class, test part included) and ``size`` (pixels)."""
-    unknown = sorted(set(request.options) - {"n_per_class", "size"})
-    if unknown:
-        raise DataError(f"The phantom has no option '{unknown[0]}'.", hint="its options are n_per_class and size")
+    refuse_unknown_options(request, "n_per_class", "size")
     per_class = _whole_number(request, "n_per_class", DEFAULT_PER_CLASS, IMAGES_PER_PATIENT, 100_000)
     size = _whole_number(request, "size", DEFAULT_SIZE, 32, 1024)
     classes = len(PATTERNS)
