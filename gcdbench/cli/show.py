@@ -33,6 +33,8 @@ def command(run: str, runs: Path, as_json: bool) -> None:
             click.echo(f"  {key:<12}{record[key]}")
     for name, seconds in (record.get("seconds") or {}).items():
         click.echo(f"  {name:<12}{seconds} s")
+    if record.get("resumed"):
+        click.echo("  time        not known: the run was interrupted and continued, 'started' is of its last part")
     if record.get("error"):
         click.echo(f"  error       {record['error']}")
     if scores:

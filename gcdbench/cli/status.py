@@ -40,7 +40,11 @@ def command(runs: Path, as_json: bool) -> None:
     for e in entries:
         name = f"{e.record.get('dataset', '?')}/{e.record.get('method', '?')}"
         variant = f":{e.record['variant']}" if e.record.get("variant") else ""
+        said = [e.record.get(key) for key in ("preset", "protocol", "views")]
+        size = e.record.get("image_size")
+        said.append(f"{size} px" if size else None)
+        settings = ", ".join(text for text in said if text and text != "none")
         problem = f"  {e.problem}" if e.problem else ""
-        click.echo(f"{e.status:<12}{e.run_id}  {name}{variant} seed {e.record.get('seed', '?')}{problem}")
+        click.echo(f"{e.status:<12}{e.run_id}  {name}{variant} seed {e.record.get('seed', '?')}  {settings}{problem}")
     counts = Counter(e.status for e in entries)
     click.echo(", ".join(f"{count} {status}" for status, count in sorted(counts.items())))

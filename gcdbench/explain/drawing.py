@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from gcdbench.explain.localisation import Maps, upsample
 
 GAP = 6
 LINE = 15
+LETTER = 6
+"""Pixels that a letter of a column title takes, at most on average."""
 TEXT = (30, 30, 30)
 PAPER = (255, 255, 255)
 
@@ -64,9 +67,10 @@ def draw_sheet(
 ) -> Image.Image:
     """A table of pictures with titles above its columns and a caption below each row; None leaves a place empty.
 
-    A column title may hold line breaks.
+    A column title may hold line breaks; lines wider than a column are broken.
     """
     font = ImageFont.load_default()
+    columns = [_broken(name, cell // LETTER) for name in columns]
     width = max((len(row) for row in rows), default=1) * (cell + GAP) + GAP
     head = LINE * (max((name.count("\n") + 1 for name in columns), default=0)) + (LINE if title else 0)
     foot = LINE if captions else 0
@@ -89,6 +93,10 @@ def draw_sheet(
         if captions:
             pen.text((GAP, top + cell + 1), captions[line], fill=TEXT, font=font)
     return sheet
+
+
+def _broken(title: str, letters: int) -> str:
+    return "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, letters))
 
 
 def save_png(picture: Image.Image, path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A mean with its interval, and the published value where there is one."""
+    """A mean with its interval, and the published value where there is one.
+
+    over_images: the interval is of one run, over its images, and says nothing of other seeds.
+    """
 
     label: str
     mean: float | None
@@ -24,6 +28,7 @@ class Point:
     high: float | None = None
     x: float | None = None
     reported: float | None = None
+    over_images: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,16 @@ def _reach(points: Sequence[Point]) -> list[list[float]]:
     below = [p.mean - p.low if p.mean is not None and p.low is not None else 0.0 for p in points]
     above = [p.high - p.mean if p.mean is not None and p.high is not None else 0.0 for p in points]
     return [below, above]
+
+
+def _intervals(axis: Any, places: Sequence[float], points: Sequence[Point]) -> None:
+    """Capped lines over seeds; pale ones without caps over the images of a single run."""
+    for over_images, look in ((False, {"capsize": 1.5}), (True, {"alpha": 0.45})):
+        chosen = [(x, p) for x, p in zip(places, points, strict=True) if p.over_images is over_images]
+        if chosen:
+            xs, kept = zip(*chosen, strict=True)
+            heights = [p.mean or 0.0 for p in kept]
+            axis.errorbar(xs, heights, yerr=_reach(kept), fmt="none", ecolor=INK, elinewidth=0.8, **look)
 
 
 def _colour(score: str, index: int) -> str:
@@ -59,17 +74,15 @@ def draw_bars(panels: Sequence[Panel]) -> Figure:
             places = [j + (i - (len(panel.series) - 1) / 2) * width for j in range(len(points))]
             heights = [p.mean or 0.0 for p in points]
             axis.bar(places, heights, width * 0.92, color=_colour(score, i), label=score_title(score))
-            axis.errorbar(places, heights, yerr=_reach(points), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+            _intervals(axis, places, points)
             published = [(x, p.reported) for x, p in zip(places, points, strict=True) if p.reported is not None]
             if published:
                 shown = True
                 axis.scatter(
                     *zip(*published, strict=True), marker="D", s=12, facecolor="white", edgecolor="black", zorder=3
                 )
-        labels = [p.label for p in next(iter(panel.series.values()), ())]
-        axis.set_xticks(
-            range(len(labels)), labels, rotation=30 if longest > 4 else 0, ha="right" if longest > 4 else "center"
-        )
+        labels = [textwrap.fill(p.label, 13, break_long_words=False) for p in next(iter(panel.series.values()), ())]
+        axis.set_xticks(range(len(labels)), labels, fontsize=7)
         axis.set_ylim(0, 100)
         axis.set_ylabel("percent of D_u")
         axis.set_title(panel.title + (" (◇ published)" if shown else ""), loc="left")
@@ -101,7 +114,7 @@ def draw_curves(panels: Sequence[Panel]) -> Figure:
 
 def _shared_legend(figure: Figure, axis: Any) -> None:
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, **LEGEND)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=8, **LEGEND)
 
 
 def _curve(axis: Any, points: Sequence[Point], shift: float, colour: str, label: str) -> None:

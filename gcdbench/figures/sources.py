@@ -11,6 +11,7 @@ from gcdbench.errors import ConfigError
 from gcdbench.figures.accuracy import Panel, Point, draw_bars, draw_curves
 from gcdbench.figures.errors import CELLS, ErrorPanel, draw_errors
 from gcdbench.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
+from gcdbench.figures.style import add_caption
 from gcdbench.store.predictions import load_arrays, load_scored_set
 from gcdbench.store.rundir import RunDirectory
 from gcdbench.suites.model import Suite
@@ -46,29 +47,52 @@ def error_figure(table: ResultTable) -> Figure:
     columns = max(len(measured), len(published))
     if published and len(measured) < columns:  # keep the published maps on a line of their own
         columns = len(measured)
-    return draw_errors([*measured, *published], columns)
+    figure = draw_errors([*measured, *published], columns)
+    add_caption(figure, table.caption)
+    return figure
 
 
 def _point(entry: Entry, label: str, x: float | None = None) -> Point:
     reported = entry.reported.value if entry.reported else None
-    return Point(label=label, mean=entry.mean, low=entry.low, high=entry.high, x=x, reported=reported)
+    return Point(
+        label=label,
+        mean=entry.mean,
+        low=entry.low,
+        high=entry.high,
+        x=x,
+        reported=reported,
+        over_images=entry.interval_kind == "bootstrap",
+    )
 
 
 def bar_figure(table: ResultTable) -> Figure:
-    """Bars of every row with runs or published numbers, one panel a column."""
-    panels = []
+    """Bars of every row with runs, one panel a column; columns without a run are named below."""
+    panels, empty = [], []
     for column in table.columns:
         rows = [row for row in table.rows if any(table.entry(row.key, column.key, s).mean is not None for s in SHOWN)]
         if rows:
             series = {
-                s: [_point(table.entry(row.key, column.key, s), row.labels[0]) for row in rows]
+                s: [
+                    _point(entry, f"{row.labels[0]} ({entry.n})")
+                    for row in rows
+                    for entry in [table.entry(row.key, column.key, s)]
+                ]
                 for s in SHOWN
                 if s in table.scores
             }
             panels.append(Panel(title=column.title, series=series))
+        else:
+            empty.append(column.title)
     if not panels:
         raise ConfigError(f"No run of suite '{table.name}' is there yet.")
-    return draw_bars(panels)
+    figure = draw_bars(panels)
+    not_run = f" Not run: {', '.join(empty)}." if empty else ""
+    add_caption(
+        figure,
+        f"{table.caption} In brackets: number of seeds. Lines: 95 % interval over seeds; pale, where there is one: "
+        f"over its images.{not_run}",
+    )
+    return figure
 
 
 def curve_figure(table: ResultTable, suite: Suite) -> Figure:
@@ -88,7 +112,9 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
             panels.append(Panel(title=f"{group} ({title})", series=series))
     if not panels:
         raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")
-    return draw_curves(panels)
+    figure = draw_curves(panels)
+    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; where there is one, over its images.")
+    return figure
 
 
 def _classes(record: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,13 @@ def new_figure(columns: int = 1, rows: int = 1, *, width: float = 3.2, height: f
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False)
     return figure, [axis for line in axes for axis in line]
+
+
+def add_caption(figure: Figure, text: str) -> None:
+    """Small print below a figure: what was measured and what its bars mean, so that it can stand alone."""
+    lines = textwrap.wrap(text, int(figure.get_figwidth() * 21), break_on_hyphens=False)
+    figure.set_figheight(figure.get_figheight() + 0.11 * len(lines))
+    figure.supxlabel("\n".join(lines), fontsize=6, x=0.01, ha="left", color=INK)
 
 
 def _write(figure: Figure, target: Any, kind: str, *, transparent: bool = False) -> None:

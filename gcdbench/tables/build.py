@@ -132,7 +132,7 @@ def _mark_best(
     seeds: Sequence[int] | None,
 ) -> list[str]:
     """Set ``bold`` where the best row beats every other one of its block; return the sentences for the notes."""
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         for block in dict.fromkeys(row.block for row in rows):
             members = [row.key for row in rows if row.block == block]
@@ -148,11 +148,11 @@ def _mark_best(
                     entries[place] = replace(entries[place], bold=True)
                 elif score == HEADLINE or HEADLINE not in scores:
                     where = column.title or block
-                    reasons.setdefault(_without_names(result.reason), []).append(where)
-    sentences = [
-        f"No bold for {', '.join(dict.fromkeys(filter(None, where))) or 'these rows'}: {reason}."
-        for reason, where in reasons.items()
-    ]
+                    reasons.setdefault((score, _without_names(result.reason)), []).append(where)
+    sentences = []
+    for (score, reason), places in reasons.items():
+        named = ", ".join(dict.fromkeys(filter(None, places))) or "these rows"
+        sentences.append(f"No bold in {score_title(score)} for {named}: {reason}.")
     if any(entry.bold for entry in entries.values()):
         sentences.insert(0, "Bold: better than every other row of its column (paired sign-flip test, Holm, 5 %).")
     return sentences
@@ -190,9 +190,9 @@ def _overall(table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHe
     if result:
         sentences.append(f"Over all (dataset, seed) pairs, by {score_title(HEADLINE)}: {result.reason}.")
     ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
-    if ranks:
-        shared = len(set.intersection(*(set(scores) for scores in named.values())))
-        over = f"{shared} (dataset, seed) pair{'s' if shared > 1 else ''} that all these rows share"
+    shared = len(set.intersection(*(set(scores) for scores in named.values()))) if named else 0
+    if shared > 1:  # ranks in a single seed are no means
+        over = f"{shared} (dataset, seed) pairs that all these rows share"
         sentences.append(f"Mean rank over the {over}: " + ", ".join(f"{n} {rank:.2f}" for n, rank in ranks) + ".")
     return sentences
 

@@ -95,6 +95,13 @@ def interval_text(entry: Entry, score: str = "", *, signed: bool = False) -> str
     return f"[{entry.low:{sign}.{digits}f}, {entry.high:{sign}.{digits}f}]{mark}"
 
 
+def p_text(p: float | None) -> str:
+    """A p value; one that would be printed as zero is said to be small."""
+    if p is None:
+        return NOT_RUN
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def difference_text(entry: Entry, score: str = "") -> str:
     """Measured minus reported, always with a sign."""
     return NOT_RUN if entry.difference is None else f"{entry.difference:+.{DECIMALS.get(score, PERCENT_DECIMALS)}f}"
@@ -132,7 +139,7 @@ def _facts(table: ResultTable, entry: Entry, score: str) -> tuple[GridCell, ...]
         return (
             GridCell(text=mean_text(entry, score, signed=True), value=entry.mean, bold=entry.bold),
             GridCell(text=interval_text(entry, score, signed=True), value=entry.low, faint=True),
-            GridCell(text=NOT_RUN if entry.p is None else f"{entry.p:.3f}", value=entry.p),
+            GridCell(text=p_text(entry.p), value=entry.p),
             GridCell(text=NOT_RUN if entry.above is None else f"{entry.above} of {entry.n}", value=entry.above),
         )
     value = entry.reported.value if entry.reported else None
@@ -158,9 +165,14 @@ def _long(table: ResultTable) -> Grid:
         if column.title:
             rows.append(GridRow(section=column.title))
         for row in table.rows:
-            cells = [*_labels(row), _count(table.entry(row.key, column.key, table.scores[0]))]
+            counted = table.entry(row.key, column.key, table.scores[0])
+            cells = [*_labels(row), _count(counted)]
             for score in table.scores:
-                cells += _facts(table, table.entry(row.key, column.key, score), score)[: widths[score]]
+                entry = table.entry(row.key, column.key, score)
+                first, *others = _facts(table, entry, score)[: widths[score]]
+                if entry.n not in (0, counted.n):  # the time of a resumed run is not known
+                    first = replace(first, text=f"{first.text} (n = {entry.n})")
+                cells += [first, *others]
             rows.append(GridRow(cells=tuple(cells)))
     return Grid(
         title=table.title,

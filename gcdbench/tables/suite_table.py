@@ -20,6 +20,7 @@ from gcdbench.tables.build import Bootstrap, Runs, build_table
 from gcdbench.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.tables.records import CellRecord
 
+PAPER = "paper"
 SET_NAMES = {"transductive": "D_u", "inductive": "the test part"}
 
 
@@ -137,12 +138,18 @@ def suite_table(
         "scores": scores or suite.scores,
         "runs": runs,
         "seeds": wanted,
-        "notes": [*suite.notes, *_run_notes(heads, runs)],
+        "notes": [*suite.notes, *_run_notes(heads, runs), *_other_seeds(suite, heads, runs, records, wanted)],
     }
     if against is not None:
         return difference_table(**content, reference=find_row(suite, against))
     # Published numbers are of D_u under v2, so they stand beside nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
+    if any(reported.values()) and chosen.name != PAPER:
+        content["notes"] = [
+            *content["notes"],
+            f"Reported numbers come from the paper's own set-up; where preset {chosen.name} differs from it (backbone, "
+            "input, epochs), Δ holds that difference too.",
+        ]
     return build_table(**content, reported=reported, bootstrap=bootstrap)
 
 
@@ -187,9 +194,36 @@ def _caption(
     if backbones:
         parts.append("; ".join(backbones))
     parts.append(f"mean ± sd (ddof 1) over {len(seeds)} planned seed{'s' if len(seeds) != 1 else ''}")
+    if len(seeds) > 1 and _one_split(heads, runs):
+        parts.append("the split is the same for every seed")
     if any(head.stand_in_for for head in heads):
         parts.append("the phantom stands in for data that was not there")
     return "; ".join(parts) + "."
+
+
+def _one_split(heads: Sequence[ColumnHead], runs: Runs) -> bool:
+    """Whether all runs of each dataset had the same labelled and unlabelled images."""
+    splits: dict[str, set[object]] = {head.key: set() for head in heads}
+    for (_, column), found in runs.items():
+        splits[column] |= {record.identity.get("manifest_sha256") for record in found}
+    return any(splits.values()) and all(len(split) <= 1 for split in splits.values())
+
+
+def _other_seeds(
+    suite: Suite, heads: Sequence[ColumnHead], runs: Runs, records: Sequence[CellRecord], seeds: Sequence[int]
+) -> list[str]:
+    """Which cells have finished runs of seeds that this table leaves out: a mean may be better known than it shows."""
+    more: dict[str, set[int]] = {}
+    for record in records:
+        if record.status == DONE and record.seed not in seeds:
+            more.setdefault(record.settings, set()).add(record.seed)
+    found = [
+        f"{row.title} on {head.title} ({len(left_out)})"
+        for head in heads
+        for row in suite.rows
+        if (left_out := set().union(*(more.get(r.settings, set()) for r in runs.get((row.key, head.key), ()))))
+    ]
+    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' takes them in."] if found else []
 
 
 def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:

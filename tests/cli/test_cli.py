@@ -51,6 +51,7 @@ def test_run_show_status_rescore(cli) -> None:
     assert run["status"] == "done"
     shown = json.loads(cli("show", run["run_id"][:6], "--json").stdout)
     assert shown["record"]["method"] == "nearest-mean"
+    assert f"stripes/nearest-mean seed 0  {run['preset']}, {run['protocol']}, " in cli("status").stdout
     assert shown["environment"]["packages"]["numpy"]
     assert shown["environment"]["kernels"]
     assert "0 score(s) changed" in cli("rescore").stdout

@@ -67,3 +67,12 @@ def test_a_sheet_has_a_place_for_every_picture() -> None:
     assert len(found) == 2 * 20 * 20
     assert found[:, 0].max() - found[:, 0].min() > 40
     assert draw_sheet([]).size[0] > 0
+
+
+def test_a_long_column_title_stays_within_its_column() -> None:
+    picture = np.zeros((8, 8, 3), dtype=np.uint8)
+    titles = ["medxplore/border-replicate and more\nspatial variance", ""]
+    sheet = np.asarray(draw_sheet([[picture, picture]], columns=titles, cell=60))
+    head = sheet[: len(sheet) - 60 - 6]
+    assert (head[:, :66] != head[0, 0]).any()
+    assert (head[:, 72:] == head[0, 0]).all()

@@ -13,12 +13,13 @@ from gcdbench.errors import ConfigError
 from gcdbench.figures.accuracy import Panel, Point, draw_bars, draw_curves
 from gcdbench.figures.errors import ErrorPanel, draw_errors
 from gcdbench.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
-from gcdbench.figures.sources import confusion_figure, embedding_figure, error_figure, training_figure
+from gcdbench.figures.sources import bar_figure, confusion_figure, embedding_figure, error_figure, training_figure
 from gcdbench.figures.style import INK, save, to_svg
 from gcdbench.plan import RunRequest
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.store.index import load_runs
 from gcdbench.suites.read import load_suite
+from gcdbench.tables.bootstrap import RunBootstrap
 from gcdbench.tables.records import cell_records
 from gcdbench.tables.suite_table import suite_table
 from gcdbench.testing.stored import FakeRun, write_fake_run
@@ -113,6 +114,25 @@ def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
     assert "0.80 %" in shown
     assert f"± {table.entry('simgcd', 'kvasir', 'false_old').sd:.2f}" in shown
     assert any("n = 2 of 20" in text for text in shown)  # the suite plans twenty seeds
+
+
+def test_bars_say_what_they_stand_for(stored):
+    runs, manager, _ = stored
+    records = cell_records(load_runs(runs))
+    table = suite_table(load_suite("main"), records, manager, seeds=[0], bootstrap=RunBootstrap())
+    shown = " ".join(filter(None, texts(bar_figure(table))))
+    assert "SimGCD (1)" in shown
+    assert "preset laptop" in shown
+    assert "NCT-CRC-HE-100K." in shown.partition("Not run: OrganAMNIST")[2]
+
+
+def test_intervals_over_images_look_different_from_those_over_seeds():
+    def lines(over_images):
+        point = Point(label="a", mean=50.0, low=45.0, high=55.0, over_images=over_images)
+        (axis,) = draw_bars([Panel(title="Kvasir", series={"all": [point]})]).axes
+        return [(line.get_alpha(), len(axis.lines)) for line in axis.collections]
+
+    assert lines(True) != lines(False)
 
 
 def test_figures_of_runs(stored):
