@@ -1,12 +1,16 @@
 """Which stored run is the one a request means, without touching the dataset.
 
 A run's id needs the split's hash. Everything else that names it is known from the request alone, so requests and
-runs are compared by that part of the identity.
+runs are compared by that part of the identity. A dataset is compared by what it was called: the name on its card, which
+is in the identity, is known only to those who have opened it.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from gcdbench.errors import GCDBenchError
@@ -16,7 +20,7 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.protocol import default_protocol
 from gcdbench.tables.records import CellRecord
 
-FROM_DATA = ("manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
+FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
 """Parts of an identity that only the data and the weights can tell."""
 
 
@@ -82,6 +86,7 @@ class RunFinder:
             for record in found
             if (weights is None or record.identity.get("weights_sha256") == weights)
             and dict(record.dataset_options) == dict(plan.dataset_options)
+            and plan.dataset_text in (record.dataset, _called(record.path))
         ]
 
     def _weights_of(self, plan: RunPlan) -> str | None:
@@ -96,6 +101,15 @@ class RunFinder:
             except GCDBenchError:  # not on this machine: any stored run with this backbone will do
                 self._weights[key] = None
         return self._weights[key]
+
+
+@lru_cache(maxsize=4096)
+def _called(run: Path) -> str | None:
+    """The dataset as it was written when the run was made."""
+    try:
+        return str(tomllib.loads((run / "config.toml").read_text(encoding="utf-8")).get("dataset"))
+    except (OSError, ValueError):  # a damaged copy of what the record says
+        return None
 
 
 def _name_of_record(record: CellRecord) -> tuple[object, ...]:
