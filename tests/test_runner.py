@@ -247,6 +247,52 @@ def test_a_method_that_ends_the_process_has_failed(tmp_path: Path, monkeypatch: 
     assert RunDirectory(path).status() == FAILED
 
 
+@pytest.mark.parametrize("problem", [RuntimeError("a typo"), KeyboardInterrupt()])
+def test_a_second_try_that_fails_leaves_the_first_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    from gcdbench_example.method import NearestMean
+
+    first = run(tmp_path)
+    record, found = first.directory.record(), clusters(first.directory)
+
+    def broken(self: object, data: object) -> None:
+        raise problem
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestMean, "fit", broken)
+        with pytest.raises(type(problem)):
+            run(tmp_path, force=True)
+    assert first.directory.record() == record
+    assert first.directory.scores() == first.scores
+    np.testing.assert_array_equal(clusters(first.directory), found)
+    assert not first.directory.previous_dir.exists()
+    assert run(tmp_path).reused
+    again = run(tmp_path, force=True)
+    assert not again.reused
+    assert again.scores == first.scores
+    assert not first.directory.previous_dir.exists()
+
+
+def test_a_killed_second_try_does_not_cost_the_first_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench_example.method import NearestMean
+
+    first = run(tmp_path)
+    found = clusters(first.directory)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "fail", lambda self, error, trace: None)  # killed: nothing is cleaned up
+        patch.setattr(NearestMean, "fit", lambda self, data: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(tmp_path, force=True)
+    assert first.directory.status() == INTERRUPTED
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestMean, "fit", lambda self, data: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(tmp_path)
+    assert first.directory.status() == DONE
+    np.testing.assert_array_equal(clusters(first.directory), found)
+
+
 def test_ctrl_c_in_a_method_leaves_an_interrupted_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gcdbench_example.method import NearestMean
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from gcdbench.plugins.manager import PluginManager
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,6 +52,13 @@ def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[s
         if settings.setdefault(key, value) != value:
             raise ConfigError(f"'{key}' is given twice, as '{settings[key]}' and as '{value}': leave one out.")
     return settings
+
+
+def warn_of_plugins(manager: PluginManager) -> None:
+    """Say which plugins do not work: what was asked for may not be what runs."""
+    for record in manager.records():
+        if not record.ok:
+            click.echo(f"Note: the plugin '{record.distribution}' does not work ({record.error}).", err=True)
 
 
 def require_runs(runs: Path, found: Sized) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option
+from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
     from gcdbench.plan import Placement, RunPlan, RunRequest
@@ -83,6 +83,7 @@ def command(
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
     manager = get_manager()
+    warn_of_plugins(manager)
     plan = make_plan(request, manager)
     for key in plan.without_effect(settings):
         click.echo(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
+from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
     from gcdbench.executors.base import Outcome
@@ -82,6 +82,7 @@ def command(
     from gcdbench.tables.records import cell_records
 
     manager = get_manager()
+    warn_of_plugins(manager)
     backend = manager.get("executors", executor)
     plan = plan_suite(
         load_suite(suite_name),

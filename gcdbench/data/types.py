@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gcdbench.errors import DataError
+
 if TYPE_CHECKING:
     from gcdbench.data.card import DatasetCard
 
@@ -62,6 +64,13 @@ class DatasetSource:
     location: str = ""
     fingerprint: str | None = None
     """A cheap token that changes whenever any content may have changed (sizes and times of the files)."""
+
+    def __post_init__(self) -> None:
+        other = [] if self.partition is None else sorted(set(np.unique(self.partition).tolist()) - {"train", "test"})
+        if other:
+            raise DataError(
+                f"The dataset '{self.card.name}' puts images into the part '{other[0]}'; parts are 'train' and 'test'."
+            )
 
     def __len__(self) -> int:
         return len(self.keys)

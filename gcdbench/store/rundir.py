@@ -1,7 +1,8 @@
 """One run directory: ``<runs>/<dataset>/<method>/<run_id>/``.
 
 run.json (identity, status, times), config.toml, env.json, events.jsonl, predictions/*.npz, embeddings/*.npz,
-scores.json, model.safetensors, checkpoint/ while running, lock, heartbeat.
+scores.json, model.safetensors, checkpoint/ while running, previous/ while a finished run is done again, lock,
+heartbeat.
 """
 
 from __future__ import annotations
@@ -169,11 +170,45 @@ class RunDirectory:
             thread.join()
             lock.release()
 
+    @property
+    def previous_dir(self) -> Path:
+        """Where a finished run waits while it is done again."""
+        return self.path / "previous"
+
+    def _set_aside(self) -> None:
+        """Keep a finished run until the new one is finished too; its record is moved last and makes the copy valid."""
+        if not self.exists() or (record := self.record()).get("status") != DONE:
+            return
+        shutil.rmtree(self.previous_dir, ignore_errors=True)
+        self.previous_dir.mkdir()
+        write_json(self.record_path, {**record, "status": INTERRUPTED})
+        kept = {"lock", "heartbeat", self.record_path.name, self.previous_dir.name, self.checkpoint_dir.name}
+        for entry in list(self.path.iterdir()):
+            if entry.name not in kept:
+                entry.rename(self.previous_dir / entry.name)
+        write_json(self.previous_dir / self.record_path.name, record)
+
+    def _bring_back(self) -> bool:
+        """Undo :meth:`_set_aside` where the new run came to nothing; again the record comes last."""
+        record = self.previous_dir / self.record_path.name
+        if not record.is_file():
+            return False
+        for entry in list(self.previous_dir.iterdir()):
+            target = self.path / entry.name
+            if entry != record:
+                shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+                entry.rename(target)
+        record.replace(self.record_path)
+        self.previous_dir.rmdir()
+        return True
+
     def begin(self, record: Mapping[str, Any], *, config_toml: str, environment: Mapping[str, Any]) -> None:
-        """Start (or start again): earlier scores go, a checkpoint stays for resuming.
+        """Start (or start again): a finished run is set aside, what an unfinished one left goes but its checkpoint.
 
         In this order, so that a process killed in between leaves no run that is done but has no predictions.
         """
+        self._bring_back()  # a killed process could not
+        self._set_aside()
         write_text(self.path / "config.toml", config_toml)
         write_json(self.path / "env.json", environment)
         write_json(
@@ -194,15 +229,20 @@ class RunDirectory:
     def finish(self, **changes: Any) -> None:
         """Mark the run as done; its checkpoint is no longer needed."""
         self._close(DONE, changes)
-        shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
+        for spent in (self.checkpoint_dir, self.previous_dir):
+            shutil.rmtree(spent, ignore_errors=True)
 
     def fail(self, error: str, trace: str) -> None:
-        """Mark the run as failed, with the reason."""
-        self._close(FAILED, {"error": error, "traceback": trace})
+        """Mark the run as failed, with the reason; where it was a second try, the first one's result counts again."""
+        if self._bring_back():
+            self.append_event({"type": "rerun-failed", "error": error, "traceback": trace})
+        else:
+            self._close(FAILED, {"error": error, "traceback": trace})
 
     def interrupt(self) -> None:
-        """Mark the run as interrupted by the user."""
-        self._close(INTERRUPTED, {})
+        """Mark the run as interrupted by the user; a second try is given up."""
+        if not self._bring_back():
+            self._close(INTERRUPTED, {})
 
     def _close(self, status: str, changes: Mapping[str, Any]) -> None:
         write_json(self.record_path, {**self.record(), **changes, "status": status, "finished": now()})

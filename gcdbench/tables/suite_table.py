@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from gcdbench.errors import ConfigError
+from gcdbench.plan import split_dataset_name
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.presets import PRESETS
 from gcdbench.protocol import default_protocol, require_protocol
@@ -138,7 +139,12 @@ def suite_table(
         "scores": scores or suite.scores,
         "runs": runs,
         "seeds": wanted,
-        "notes": [*suite.notes, *_run_notes(heads, runs), *_other_seeds(suite, heads, runs, records, wanted)],
+        "notes": [
+            *suite.notes,
+            *_run_notes(heads, runs),
+            *_other_seeds(suite, heads, runs, records, wanted),
+            *_not_installed(suite, manager),
+        ],
     }
     if against is not None:
         return difference_table(**content, reference=find_row(suite, against))
@@ -224,6 +230,16 @@ def _other_seeds(
         if (left_out := set().union(*(more.get(r.settings, set()) for r in runs.get((row.key, head.key), ()))))
     ]
     return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' takes them in."] if found else []
+
+
+def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
+    """Rows and columns whose stored runs may not be recognised here."""
+    methods = {row.method for row in suite.rows} - set(manager.names("methods"))
+    datasets = {split_dataset_name(column.dataset)[0] for column in suite.columns} - set(manager.names("datasets"))
+    missing = [*(f"method '{name}'" for name in sorted(methods)), *(f"dataset '{name}'" for name in sorted(datasets))]
+    if not missing:
+        return []
+    return [f"Not installed here: {', '.join(missing)}. Stored runs may be missing from this table for that reason."]
 
 
 def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:

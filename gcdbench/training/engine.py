@@ -15,6 +15,7 @@ from gcdbench.context import derive_seed
 from gcdbench.data.types import IntArray
 from gcdbench.errors import TrainingError
 from gcdbench.training import checkpoint, rng
+from gcdbench.training.code import code_digest
 from gcdbench.training.distributed import average_gradients, broadcast_modules, wait_for_all, world
 from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser
@@ -213,6 +214,7 @@ class Engine:
         """What a checkpoint must share with the run that continues it."""
         return {
             "method": type(self.method).__qualname__,
+            "code": code_digest(type(self.method)),
             "config": repr(self.method.config),
             "seed": self.ctx.seed,
             "training": asdict(self.config),
@@ -254,6 +256,10 @@ class Engine:
             return
         mine = self._fingerprint()
         differing = [key for key in mine if mine[key] != state["fingerprint"].get(key)]
+        if differing == ["code"]:
+            message = "The method's code has changed since its checkpoint was written: training starts again."
+            self._log(type="note", message=message)
+            return
         if differing:
             raise TrainingError(
                 f"The checkpoint in {directory} belongs to another run: {', '.join(differing)} differ.",

@@ -12,6 +12,8 @@ from PIL import Image
 from gcdbench.data.card import load_card
 from gcdbench.data.imaging import decode_pixels
 from gcdbench.data.sources.folder import safe_name
+from gcdbench.data.types import DatasetSource
+from gcdbench.errors import DataError
 from tests.data.conftest import noise_image
 from tests.data.loading import opened, refused
 
@@ -250,3 +252,11 @@ def test_csv_refusals_name_the_line(tmp_path: Path, text: str, complaint: str) -
 def test_a_folder_keeps_its_name_in_any_script(text: str, name: str) -> None:
     """Two folders with names in another script must not both be called 'data'."""
     assert safe_name(text) == name
+
+
+def test_a_part_that_is_neither_train_nor_test_is_refused() -> None:
+    parts = np.array(["train", "Test"])
+    with pytest.raises(DataError, match="into the part 'Test'"):
+        DatasetSource(
+            card=load_card("kvasir"), keys=("a", "b"), labels=np.array([0, 1]), raw=lambda i: b"", partition=parts
+        )

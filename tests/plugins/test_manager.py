@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gcdbench.cli.options import warn_of_plugins
 from gcdbench.errors import PluginError, UnknownName
 from gcdbench.plugins import API_VERSION, MethodSpec
 from gcdbench.plugins.manager import HOOK_OF_KIND, PluginManager
@@ -82,6 +83,13 @@ def test_five_broken_plugins_leave_the_rest_working(point) -> None:
     }
     # A plugin that pluggy kept after refusing it would be called, and fail, at every later hook call.
     assert manager.notify("gcdbench_run_started", run={}) == []
+
+
+def test_a_run_says_which_plugins_do_not_work(point, capsys: pytest.CaptureFixture[str]) -> None:
+    warn_of_plugins(PluginManager(points=[point("plug_good", GOOD.format(name="my-method"))]))
+    assert capsys.readouterr().err == ""
+    warn_of_plugins(PluginManager(points=[point("plug_duplicate", GOOD.format(name="simgcd"))]))
+    assert "two plugins offer a method named 'simgcd'" in capsys.readouterr().err
 
 
 def test_asking_for_what_a_broken_plugin_offered_shows_its_error(point) -> None:

@@ -68,6 +68,15 @@ def test_a_time_that_fewer_runs_have_shows_its_own_count(store, suite, manager):
     assert "(n" not in row.cells[2].text
 
 
+def test_what_is_not_installed_is_named(store, suite, manager):
+    other = dataclasses.replace(suite.rows[0], key="theirs", method="their-method")
+    elsewhere = dataclasses.replace(suite.columns[0], dataset="their-data:path")
+    theirs = dataclasses.replace(suite, rows=(*suite.rows, other), columns=(*suite.columns, elsewhere))
+    (note,) = notes_with(suite_table(theirs, store.records(), manager), "Not installed here")
+    assert "method 'their-method', dataset 'their-data'." in note
+    assert not notes_with(suite_table(suite, store.records(), manager), "Not installed here")
+
+
 @pytest.mark.parametrize(
     ("p", "text"), [(None, "—"), (1.0, "1.000"), (0.05, "0.050"), (0.001, "0.001"), (0.0009, "< 0.001"), (0, "< 0.001")]
 )

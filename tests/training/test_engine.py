@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +19,9 @@ from gcdbench.methods.base import Prediction
 from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
-from gcdbench.training import checkpoint
+from gcdbench.training import checkpoint, engine
 from gcdbench.training.batch import Batch
+from gcdbench.training.code import code_digest
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.parametric import ParametricMethod
 
@@ -122,6 +124,32 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     run(checkpoint_dir=tmp_path, seed=1)
     with pytest.raises(TrainingError, match="another run: seed differ"):
         run(checkpoint_dir=tmp_path, seed=2)
+
+
+def test_a_training_begun_with_other_code_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "code_digest", lambda method: "before the loss was mended")
+    run(checkpoint_dir=tmp_path)
+    monkeypatch.undo()
+    events: list[Mapping[str, Any]] = []
+    again = run(checkpoint_dir=tmp_path, log=events.append)
+    assert same(again, run())
+    assert next(e["message"] for e in events if e["type"] == "note").startswith("The method's code has changed")
+    assert not [e for e in events if e["type"] == "resumed"]
+
+
+def test_the_digest_of_a_method_changes_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "made_up_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "method.py").write_text("class Method: pass")
+    (package / "losses.py").write_text("weight = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    method = importlib.import_module("made_up_package.method").Method
+    first = code_digest(method)
+    assert code_digest(method) == first
+    (package / "losses.py").write_text("weight = -1")
+    assert code_digest(method) != first
+    assert code_digest(type("Written", (), {"__module__": "a_console"})) == code_digest(object)
 
 
 def test_epochs_after_a_resume_report_the_losses_of_the_whole_epoch(tmp_path: Path) -> None:
