@@ -92,7 +92,7 @@ class RunPlan:
             idle |= {"backbone", "weights"}
         if not self.method.trained:
             idle |= {"views", "augmentation", *field_types(TrainingConfig)}
-        return [key for key in keys if key in idle]
+        return [key for key in keys if key.removeprefix("settings.").removeprefix("training.") in idle]
 
     def resolved(self) -> dict[str, Any]:
         """The content of ``config.toml``; ``gcdbench run --config`` reads it back."""
@@ -140,7 +140,7 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
     preset_name = request.preset or default_preset(has_gpu=detect_gpu())
     preset = get_preset(preset_name)
     config_class = load_attribute(method.config) if method.config else NoConfig
-    own_keys = field_types(config_class)
+    own_keys = _own_keys(method.name, config_class)
     variant: Mapping[str, object] = {}
     if request.variant is not None:
         if request.variant not in method.variants:
@@ -148,17 +148,16 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         variant = method.variants[request.variant]
 
     sections: dict[str, dict[str, object]] = {"settings": {}, "training": {}, "protocol": {}, "config": {}}
-    known = {
-        **{f"{PROTOCOL_PREFIX}{key}": "protocol" for key in field_types(Protocol) if key not in ("name", "k_policy")},
-        **dict.fromkeys(own_keys, "config"),
-        **dict.fromkeys(field_types(TrainingConfig), "training"),
-        **dict.fromkeys(field_types(RunSettings), "settings"),
-    }
+    places = _places(own_keys)
     for key, value in {**variant, **request.overrides}.items():
-        if key not in known:
-            raise unknown_key(key, known)
-        section = known[key]
-        sections[section][key.removeprefix(PROTOCOL_PREFIX) if section == "protocol" else key] = value
+        found = places.get(key)
+        if not found:
+            raise unknown_key(key, places)
+        if len(found) > 1:
+            meant = " or ".join(f"{section}.{key}" for section, _ in found)
+            raise ConfigError(f"'{key}' is a setting of the run and of method '{method.name}': write {meant}.")
+        [(section, name)] = found
+        sections[section][name] = value
 
     settings = apply_overrides(preset.settings, sections["settings"])
     check_settings(settings)
@@ -202,6 +201,35 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         split=manifest,
         split_file=request.split,
     )
+
+
+def _own_keys(method: str, config_class: type[Any]) -> dict[str, Any]:
+    """The settings of a method; a config that could not be set, or be changed behind the record's back, is refused."""
+    if not dataclasses.is_dataclass(config_class) or not config_class.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"The config of method '{method}' must be a frozen dataclass.",
+            hint=f"Write @dataclass(frozen=True, kw_only=True) above class {config_class.__name__}.",
+        )
+    required = [
+        field.name
+        for field in dataclasses.fields(config_class)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    if required:
+        raise ConfigError(f"The setting '{required[0]}' of method '{method}' needs a default value.")
+    return field_types(config_class)
+
+
+def _places(own_keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """What a key may mean, as (section, name): its plain name, or the name after its section and a dot."""
+    protocol = [key for key in field_types(Protocol) if key not in ("name", "k_policy")]
+    places: dict[str, list[tuple[str, str]]] = {f"{PROTOCOL_PREFIX}{key}": [("protocol", key)] for key in protocol}
+    names = {"settings": field_types(RunSettings), "training": field_types(TrainingConfig), "config": own_keys}
+    for section, keys in names.items():
+        for key in keys:
+            places.setdefault(key, []).append((section, key))
+            places[f"{section}.{key}"] = [(section, key)]
+    return places
 
 
 def _given_split(request: RunRequest, protocol_overrides: Mapping[str, object]) -> SplitManifest | None:

@@ -87,9 +87,9 @@ def _settings(table: Mapping[str, Any]) -> dict[str, object]:
     }
     return {
         **stored,
-        **table.get("training", {}),
+        **flatten(table.get("training", {}), "training."),
         **table.get("rules", {}),
-        **flatten(table.get("config", {})),
+        **flatten(table.get("config", {}), "config."),
         **flatten(table.get("set", {})),
     }
 

@@ -70,7 +70,7 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         image_size=plan.settings.image_size,
         options=dict(plan.dataset_options),
     )
-    source: DatasetSource = plan.dataset.load()(request)
+    source = plan.dataset.open(request)
     if source.card.purpose != "classification":
         raise DataError(f"The dataset '{plan.dataset_name}' has no classes to discover: it only serves to score masks.")
     store = prepare_store(
@@ -239,11 +239,24 @@ def _compute(
 
 def _checked_prediction(prediction: Prediction, ids: np.ndarray) -> Prediction:
     """A method must answer for exactly the images it was asked about, in their order."""
+    if not isinstance(prediction, Prediction):
+        raise GCDBenchError(f"The method's predict() gave {type(prediction).__name__}, it must return a Prediction.")
     if not np.array_equal(prediction.ids, ids) or len(prediction.cluster) != len(ids):
         raise GCDBenchError("The method did not predict exactly the images it was asked about, in their order.")
     cluster = np.asarray(prediction.cluster)
     if not np.issubdtype(cluster.dtype, np.integer) or (len(cluster) and cluster.min() < 0):
         raise GCDBenchError("The method's clusters must be whole numbers, 0 or above.")
+    if len(cluster) and cluster.max() >= prediction.k_hat:
+        raise GCDBenchError(
+            f"The method says it has {prediction.k_hat} clusters (k_hat) and used cluster {cluster.max()}; "
+            "clusters are counted from 0."
+        )
+    for name, shape in (("confidence", 1), ("embedding", 2)):
+        values = getattr(prediction, name)
+        if values is not None and (
+            np.ndim(values) != shape or len(values) != len(ids) or not np.isfinite(values).all()
+        ):
+            raise GCDBenchError(f"The method's {name} must be finite numbers, one {'row ' * (shape - 1)}an image.")
     return prediction
 
 

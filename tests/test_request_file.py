@@ -22,6 +22,7 @@ def from_file(path: Path) -> RunPlan:
     "request_",
     [
         RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=3),
+        RunRequest(method="dccl", dataset="phantom", preset="smoke", overrides={"training.momentum": "0.8"}),
         RunRequest(method="pixels-kmeans", dataset="folder:some where/ünï", preset="laptop", k_policy="estimated"),
         RunRequest(
             method="legogcd",

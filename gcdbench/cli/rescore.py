@@ -28,6 +28,7 @@ def command(run: str | None, runs: Path) -> None:
         require_runs(runs, entries)
         paths = [entry.path for entry in entries if entry.status == DONE]
     changed = added = failed = 0
+    broken: dict[str, str] = {}
     for path in paths:
         try:
             different, new = rescore(RunDirectory(path), manager)
@@ -35,6 +36,7 @@ def command(run: str | None, runs: Path) -> None:
             failed += 1
             click.echo(f"{path.name}: {error.message}", err=True)
             continue
+        broken |= RunDirectory(path).scores().get("metric_errors") or {}
         changed += len(different)
         added += len(new)
         if different:
@@ -44,5 +46,7 @@ def command(run: str | None, runs: Path) -> None:
     click.echo(
         f"Rescored {len(paths) - failed} run(s): {changed} score(s) changed, {added} new, {failed} run(s) failed."
     )
-    if failed:
+    for name, problem in sorted(broken.items()):
+        click.echo(f"The metric '{name}' failed: {problem}", err=True)
+    if failed or broken:
         raise SystemExit(1)

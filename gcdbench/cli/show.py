@@ -37,6 +37,7 @@ def command(run: str, runs: Path, as_json: bool) -> None:
         click.echo("  time        not known: the run was interrupted and continued, 'started' is of its last part")
     if record.get("error"):
         click.echo(f"  error       {record['error']}")
+        click.echo(str(record.get("traceback") or "").rstrip())
     if scores:
         for line in score_lines(record, scores):
             click.echo(line)

@@ -120,9 +120,11 @@ def command(
         failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]
         echo_json({**_plain(plan), "failed": failures, "unmeasured": unmeasured, "spent": asdict(spent)})
     else:
-        _show_outcome(plan, outcomes, failed, suite_name)
+        _show_outcome(plan, outcomes, failed, suite_name, runs)
         _show_spent(spent)
-    if failed or unmeasured or (plan.runs and all(run.state == "impossible" for run in plan.runs)):
+    impossible = plan.in_state("impossible")
+    nothing_possible = bool(plan.runs) and len(impossible) == len(plan.runs)
+    if failed or unmeasured or nothing_possible or any(run.mistaken for run in impossible):
         raise SystemExit(1)
 
 
@@ -200,14 +202,15 @@ def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Pl
     return errors
 
 
-def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str) -> None:
+def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str, runs: Path) -> None:
     for outcome in failed:
         click.echo(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
     done = len(plan.in_state("done")) + len(outcomes) - len(failed)
     text = f"{done} of {len(plan.runs)} runs are done"
     if failed:
         text += f", {len(failed)} failed; the same command tries those again"
-    click.echo(f"{text}. See 'gcdbench table {suite_name}'.")
+    where = "" if runs == Path("runs") else f" --runs {runs}"
+    click.echo(f"{text}. See 'gcdbench table {suite_name}{where}'.")
 
 
 def _show_spent(spent: Spent) -> None:

@@ -53,8 +53,7 @@ def open_dataset(
         image_size=image_size,
         options=dict(options or {}),
     )
-    source: DatasetSource = spec.load()(request)
-    return source
+    return spec.open(request)
 
 
 def find_card(text: str, manager: PluginManager) -> DatasetCard:

@@ -82,7 +82,7 @@ def open_images(
         image_size=image_size,
         options=dict(options or {}),
     )
-    source: DatasetSource = manager.get("datasets", key).load()(request)
+    source: DatasetSource = manager.get("datasets", key).open(request)
     return Images(source=source, store=prepare_store(source, image_size, cache_dir()), image_size=image_size)
 
 

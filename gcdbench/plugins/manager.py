@@ -108,6 +108,10 @@ class PluginManager:
         except (Exception, SystemExit) as error:  # a plugin may raise anything while it is imported
             self._note(point.name, distribution, version, "import", error)
             return
+        if inspect.isroutine(module):
+            advice = f"the entry point names the function '{point.value}': name its module, '{point.module}'"
+            self._note(point.name, distribution, version, "import", advice)
+            return
         self._register(module, f"{distribution}:{point.name}", distribution, version)
 
     def _load_file(self, path: Path) -> None:
@@ -144,6 +148,10 @@ class PluginManager:
             self._note(name, distribution, version, "registration", error)
             return
         self._origin[name] = (distribution, version)
+        unmarked = _unmarked_hooks(module)
+        if unmarked:
+            advice = f"{', '.join(unmarked)} is not marked as a hook: write @hookimpl above it"
+            self._note(name, distribution, version, "validation", advice)
         misspelt = _misspelt_hooks(module)
         if misspelt:
             known = ", ".join(sorted(_hook_names()))
@@ -281,6 +289,18 @@ def _misspelt_hooks(module: ModuleType) -> list[str]:
         if inspect.isfunction(value) and (hasattr(value, "gcdbench_impl") or name.startswith("gcdbench_"))
     ]
     return sorted(name for name in marked if name not in _hook_names())
+
+
+def _unmarked_hooks(module: ModuleType) -> list[str]:
+    """Functions of the module that have the name of a hook but lack the mark that makes them one."""
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if name in _hook_names()
+        and inspect.isfunction(value)
+        and value.__module__ == module.__name__
+        and not hasattr(value, "gcdbench_impl")
+    )
 
 
 def _spec_problem(spec: object, expected: type[Spec]) -> str | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gcdbench.errors import PluginError
+from gcdbench.errors import DataError, GCDBenchError, PluginError
+
+if TYPE_CHECKING:
+    from gcdbench.data.types import DatasetRequest, DatasetSource
 
 API_VERSION = 1
 """Version of the plugin interface; a spec made for another one is refused with a sentence."""
@@ -81,6 +84,22 @@ class DatasetSpec(Spec):
 
     card: str | None = None
     takes_argument: bool = False
+
+    def open(self, request: DatasetRequest) -> DatasetSource:
+        """What the factory finds; whatever a stranger's factory raises becomes one sentence."""
+        from gcdbench.data.types import DatasetSource
+
+        try:
+            source = self.load()(request)
+        except GCDBenchError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"The dataset '{self.name}' could not be opened: {reason}.") from error
+        if not isinstance(source, DatasetSource):
+            found = type(source).__name__
+            raise DataError(f"The dataset '{self.name}' gave {found}; its factory must return a DatasetSource.")
+        return source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,8 @@ class PlannedRun:
     problem: str = ""
     seconds: float | None = None
     run_id: str = ""
+    mistaken: bool = False
+    """The suite asks for something that cannot exist, for example a setting that the method does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def dataset_problem(name: str, manager: PluginManager, data_root: Path | None) -
     key, argument = split_dataset_name(name)
     try:
         spec = manager.get("datasets", key)
-        spec.load()(DatasetRequest(name=key, roots=data_roots(data_root), argument=argument, image_size=32))
+        spec.open(DatasetRequest(name=key, roots=data_roots(data_root), argument=argument, image_size=32))
     except GCDBenchError as error:
         return error.message
     return ""
@@ -115,7 +117,11 @@ def _plan_one(
     try:
         plan = make_plan(request, manager)
     except GCDBenchError as error:
-        return f"{row}/{column.dataset}/{request.seed}", planned("impossible", problem=error.message)
+        installed = request.method in manager.names("methods") and (
+            split_dataset_name(request.dataset)[0] in manager.names("datasets")
+        )
+        planned_run = planned("impossible", problem=error.message, mistaken=installed)
+        return f"{row}/{column.dataset}/{request.seed}", planned_run
     key = plan_fingerprint(plan)
     found = finder.find_plan(plan)
     done = [record for record in found if record.status == DONE]

@@ -135,6 +135,8 @@ class Engine:
 
     def _total(self, losses: dict[str, Tensor]) -> Tensor:
         name = type(self.method).__name__
+        if not isinstance(losses, dict):
+            raise TrainingError(f"losses() of {name} gave {type(losses).__name__}, not a dictionary of terms.")
         for key, value in losses.items():
             if not isinstance(value, Tensor) or value.ndim:
                 raise TrainingError(f"losses() of {name} must give scalar tensors, but '{key}' is not one.")

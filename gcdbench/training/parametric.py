@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from gcdbench.backbones.base import Backbone, TailOutput
 from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
-from gcdbench.errors import TrainingError
+from gcdbench.errors import ConfigError, TrainingError
 from gcdbench.methods.base import Prediction
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
@@ -59,6 +59,10 @@ class ParametricMethod:
     train_labels: IntArray
 
     def __init__(self, config: Any, task: TaskInfo, ctx: RunContext) -> None:
+        if ctx.views == "none":
+            raise ConfigError(
+                f"{type(self).__name__} is trained, but its MethodSpec does not say so.", hint="Add trained=True to it."
+            )
         self.config = config
         self.task = task
         self.ctx = ctx

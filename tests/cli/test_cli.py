@@ -58,6 +58,46 @@ def test_run_show_status_rescore(cli) -> None:
 
 
 @pytest.mark.usefixtures("example_plugin")
+def test_rescore_names_a_metric_that_fails(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gcdbench_example.metric
+
+    assert cli(*RUN).exit_code == 0
+    monkeypatch.setattr(gcdbench_example.metric, "purity", lambda *a: 1 / 0)
+    again = cli("rescore")
+    assert again.exit_code == 1
+    assert "The metric 'purity' failed: ZeroDivisionError" in again.stderr
+
+
+@pytest.mark.usefixtures("example_plugin")
+@pytest.mark.parametrize(("setting", "code"), [("epochs", 0), ("epocs", 1)])
+def test_a_sweep_of_a_suite_with_a_misspelt_setting_fails(cli, tmp_path: Path, setting: str, code: int) -> None:
+    rows = "".join(
+        f'[[rows]]\nkey = "{key}"\nmethod = "nearest-mean"\n{more}\n'
+        for key, more in (("right", ""), ("other", f"set = {{ {setting} = 3, quantile = 0.4 }}"))
+    )
+    suite = tmp_path / "mine.toml"
+    suite.write_text('title = "Mine"\n[presets.smoke]\nseeds = [0]\n[[columns]]\ndataset = "stripes"\n' + rows)
+    swept = cli("sweep", suite, "--preset", "smoke", "--executor", "inline")
+    assert swept.exit_code == code, swept.output
+    assert ("did you mean 'epochs'" in swept.output) == bool(code)
+
+
+@pytest.mark.usefixtures("example_plugin")
+def test_a_dataset_that_cannot_be_opened_spoils_no_list(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gcdbench_example.dataset
+
+    monkeypatch.setattr(gcdbench_example.dataset, "make_stripes", lambda: None)
+    listed = cli("data", "list")
+    assert listed.exit_code == 0, listed.output
+    assert "phantom" in listed.stdout
+    refused = cli(*RUN)
+    assert refused.exit_code != 0
+    assert "The dataset 'stripes' could not be opened: TypeError" in refused.stderr
+    monkeypatch.setattr(gcdbench_example.dataset, "make_stripes", lambda request: 3)
+    assert "must return a DatasetSource" in cli(*RUN).stderr
+
+
+@pytest.mark.usefixtures("example_plugin")
 def test_settings_that_a_method_never_looks_at_are_named(cli) -> None:
     plain = cli(*RUN, "--set", "quantile=0.4", "--json")
     with_idle = cli(*RUN, "--set", "quantile=0.4", "--json", "--set", "epochs=5", "--set", "views=bank:4")

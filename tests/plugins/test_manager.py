@@ -85,6 +85,16 @@ def test_five_broken_plugins_leave_the_rest_working(point) -> None:
     assert manager.notify("gcdbench_run_started", run={}) == []
 
 
+def test_a_hook_without_its_mark_and_an_entry_point_at_a_function_are_told(point) -> None:
+    unmarked = PluginManager(points=[point("plug_unmarked", GOOD.format(name="mine").replace("@hookimpl", ""))])
+    [problem] = [r for r in unmarked.records() if not r.ok]
+    assert "gcdbench_methods is not marked as a hook: write @hookimpl above it" in problem.error
+    point("plug_function", GOOD.format(name="mine"))
+    at_function = EntryPoint(name="x", value="plug_function:gcdbench_methods", group="gcdbench")
+    [problem] = [r for r in PluginManager(points=[at_function]).records() if not r.ok]
+    assert "name its module, 'plug_function'" in problem.error
+
+
 def test_a_run_says_which_plugins_do_not_work(point, capsys: pytest.CaptureFixture[str]) -> None:
     warn_of_plugins(PluginManager(points=[point("plug_good", GOOD.format(name="my-method"))]))
     assert capsys.readouterr().err == ""

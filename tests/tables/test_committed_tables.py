@@ -34,7 +34,7 @@ def test_the_numbers_on_pages_follow_from_the_committed_runs() -> None:
     groups = pages.group_runs(records)
     readme = pages.README.read_text(encoding="utf-8")
     ledger = pages.LEDGER.read_text(encoding="utf-8")
-    assert len(pages.BLOCK.findall(readme)) == 2
+    assert len(pages.BLOCK.findall(readme)) == 3
     assert ledger.count("<!-- measured -->") == len(pages.LEDGER_ROW.findall(ledger)) == 24
     assert pages.fill_readme(readme, groups) == readme
     assert pages.fill_ledger(ledger, groups) == ledger

@@ -126,6 +126,16 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         run(checkpoint_dir=tmp_path, seed=2)
 
 
+@pytest.mark.parametrize("given", [torch.zeros(()), None])
+def test_losses_that_are_no_dictionary_are_refused(given: Tensor | None) -> None:
+    class Single(SimGCD):
+        def losses(self, batch: Batch) -> dict[str, Tensor]:
+            return given  # type: ignore[return-value]
+
+    with pytest.raises(TrainingError, match=r"losses\(\) of Single gave .*, not a dictionary"):
+        run(Single)
+
+
 def test_a_training_begun_with_other_code_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "code_digest", lambda method: "before the loss was mended")
     run(checkpoint_dir=tmp_path)
