@@ -208,8 +208,10 @@ def frozen_features(ctx: RunContext, images: ImageView) -> NDArray[np.float32]:
 
     Made for the whole store and kept, so that every method on it starts from the same numbers at once.
     """
-    # A copy of its own: the run's backbone may have been trained already.
-    backbone = ctx.load_backbone() if ctx.load_backbone is not None else ctx.backbone
+    # A copy of its own: the run's backbone may have been trained already. Building a network draws from torch's global
+    # stream, even where its weights are loaded afterwards.
+    with torch.random.fork_rng():
+        backbone = ctx.load_backbone() if ctx.load_backbone is not None else ctx.backbone
     backbone.to(ctx.device).eval()
     store = images.store
     step = chunk_size(ctx.image_size)

@@ -52,11 +52,8 @@ class KMeans:
     def points(self, images: ImageView) -> Floats:
         """(N, D) what is clustered."""
         from gcdbench.data.bank import frozen_features
-        from gcdbench.training import rng
 
-        # Building a network draws from torch's global stream, even where its weights are loaded afterwards.
-        with rng.isolated():
-            features = frozen_features(self.ctx, images)
+        features = frozen_features(self.ctx, images)
         return normalise_rows(features) if self.config.normalise else features
 
     def cluster(self, labelled: Floats, data: GCDData, unlabelled: Floats, k: int) -> Clustering:

@@ -180,14 +180,17 @@ def check_class_permutation(subject: Subject) -> None:
     data, task, _ = tiny_task()
     renamed = GCDData(labelled=data.labelled, labels=1 - data.labels, unlabelled=data.unlabelled)
     answers = []
-    for given in (data, renamed):
-        method = subject.fit(given, task, epochs=12)
-        made = checked(method, given.labelled)
-        answers.append(checked(method, given.unlabelled))
-        if made.anchored:
-            follows, ignores = _agreement(made.cluster, given.labels), _agreement(made.cluster, 1 - given.labels)
-            require(follows >= ignores, "the first clusters must follow the names that were given to the old classes")
-    if not answers[0].anchored:
+    follows = ignores = 0
+    for seed in range(3):  # a training this short may fail to learn from one of them
+        for given in (data, renamed):
+            method = subject.fit(given, task, epochs=12, seed=seed)
+            made = checked(method, given.labelled)
+            answers.append(checked(method, given.unlabelled))
+            follows += _agreement(made.cluster, given.labels)
+            ignores += _agreement(made.cluster, 1 - given.labels)
+    if answers[0].anchored:
+        require(follows > ignores, "the first clusters must follow the names that were given to the old classes")
+    else:
         require(
             _same_partition(answers[0].cluster, answers[1].cluster),
             "clusters that are tied to no class must not depend on the names of the classes",

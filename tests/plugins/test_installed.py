@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gcdbench.testing import conformance
+
 EXAMPLE = Path(__file__).parents[1] / "thirdparty" / "example"
 
 
@@ -50,3 +52,11 @@ def test_the_method_is_at_most_forty_lines() -> None:
     source = (EXAMPLE / "gcdbench_example" / "method.py").read_text().splitlines()
     code = [line for line in source if line.strip() and not line.strip().startswith(('"""', "#"))]
     assert len(code) <= 40
+
+
+@pytest.mark.usefixtures("example_plugin")
+@pytest.mark.parametrize("check", conformance.CHECKS)
+def test_the_example_that_others_copy_conforms(check: str, tmp_path: Path) -> None:
+    from gcdbench_example.method import NearestMean, NearestMeanConfig
+
+    conformance.run_check(check, NearestMean, NearestMeanConfig(), folder=tmp_path)

@@ -25,7 +25,7 @@ class NearestMean:
     def predict(self, images: ImageView) -> Prediction:
         distance = self._distances(images)
         k = self.task.k or self.task.k_old + 1
-        new = self.ctx.rng("new").integers(self.task.k_old, k, len(images))
+        new = self.ctx.rng("new").integers(min(self.task.k_old, k - 1), k, len(images))
         cluster = np.where(distance.min(axis=1) > self.threshold, new, distance.argmin(axis=1))
         return Prediction(ids=images.ids, cluster=cluster, k_hat=k, anchored=True)
 
