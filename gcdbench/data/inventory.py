@@ -61,7 +61,8 @@ def find_card(text: str, manager: PluginManager) -> DatasetCard:
     name = text.partition(":")[0]
     spec: DatasetSpec = manager.get("datasets", name)
     if spec.card is None:
-        raise DataError(f"'{name}' has no card of its own: it describes data that you name.", hint=spec.summary)
+        what = "it describes data that you name" if spec.takes_argument else "its plugin gives no card.toml"
+        raise DataError(f"'{name}' has no card of its own: {what}.", hint=spec.summary)
     if name in MEDMNIST:
         from gcdbench.data.sources.medmnist import package_card
 

@@ -222,7 +222,7 @@ class PluginManager:
         broken = [p for p in self._problems if p.stage != "naming"]
         related = [p for p in broken if name in p.name or name.replace("-", "_") in p.name or name in p.distribution]
         chosen = related or broken
-        hint = None
+        hint = f"A {singular} of somebody else's is known once its package is installed, or with --plugin-file FILE."
         if chosen:
             hint = "A plugin that did not load may have offered it: " + "; ".join(
                 f"{p.distribution} ({p.stage}): {p.error}" for p in chosen[:3]

@@ -97,7 +97,7 @@ class _Reader:
             raise self.refuse("'scores' must name at least one score")
         keys = [row.key for row in rows]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise self.refuse(f"two rows have the key '{twice[0]}'")
+            raise self.refuse(f"two rows have the key '{twice[0]}': give one of them another, key = \"…\"")
         if not rows or not columns or not presets:
             raise self.refuse(
                 "it needs at least one of [[rows]] or [[sweeps]], one [[columns]] and one [presets.<name>]"
