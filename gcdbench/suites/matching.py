@@ -25,7 +25,7 @@ FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Digest of what a request fixes."""
+    """Digest of what a request fixes, but for the dataset."""
     return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
 
 

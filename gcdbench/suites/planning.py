@@ -122,7 +122,7 @@ def _plan_one(
         )
         planned_run = planned("impossible", problem=error.message, mistaken=installed)
         return f"{row}/{column.dataset}/{request.seed}", planned_run
-    key = plan_fingerprint(plan)
+    key = f"{plan.dataset_text} {plan_fingerprint(plan)}"
     found = finder.find_plan(plan)
     done = [record for record in found if record.status == DONE]
     if done:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +49,19 @@ def test_runs_on_own_images_are_found_by_their_suite(cli, images: Path, monkeypa
     assert "2 done, 0 missing" in cli("sweep", *arguments, "--dry-run").output
     table = cli("table", "mine.toml", "--json")
     assert '"n": 2' in table.stdout, table.output
+
+
+def test_two_datasets_that_differ_in_nothing_else_are_kept_apart(
+    cli, images: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(images)
+    shutil.copytree("mine", "yours")
+    columns = SUITE.format(dataset="folder:mine").replace(
+        "[[rows]]", '[[columns]]\ndataset = "folder:yours"\ntitle = "Yours"\nprotocol = "half"\n[[rows]]'
+    )
+    Path("both.toml").write_text(columns)
+    arguments = ("both.toml", "--preset", "smoke", "--seeds", "0", "--executor", "inline")
+    assert "0 done, 2 missing" in cli("sweep", *arguments, "--dry-run").output
+    assert cli("sweep", *arguments, "--dataset", "folder:yours").exit_code == 0
+    entries = json.loads(cli("table", "both.toml", "--seeds", "0", "--json").stdout)["entries"]
+    assert {entry["column"]: entry["n"] for entry in entries} == {"folder:mine": 0, "folder:yours": 1}
