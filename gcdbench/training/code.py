@@ -6,15 +6,16 @@ import hashlib
 import inspect
 from pathlib import Path
 
+from gcdbench.backbones.weights import file_sha256
+
 FOREIGN = ("builtins", "abc", "typing", "torch")
 
 
 def code_digest(method: type) -> str:
     """sha256 of the files that define the class and its bases, with the files beside them in a plugin's package."""
-    digest = hashlib.sha256()
-    for file in sorted({file for base in method.__mro__ for file in _files(base)}):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    files = {file for base in method.__mro__ for file in _files(base)}
+    # By content, not by path: the same packages lie elsewhere on another machine.
+    return hashlib.sha256("".join(sorted(map(file_sha256, files))).encode()).hexdigest()
 
 
 def _files(base: type) -> list[Path]:

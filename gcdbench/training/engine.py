@@ -34,6 +34,7 @@ class Engine:
 
     def __init__(self, method: ParametricMethod) -> None:
         self.method = method
+        self.code = code_digest(type(method))  # now: files may be edited while this runs
         self.ctx = method.ctx
         self.config = method.ctx.training
         self.world = world()
@@ -216,7 +217,7 @@ class Engine:
         """What a checkpoint must share with the run that continues it."""
         return {
             "method": type(self.method).__qualname__,
-            "code": code_digest(type(self.method)),
+            "code": self.code,
             "config": repr(self.method.config),
             "seed": self.ctx.seed,
             "training": asdict(self.config),

@@ -51,9 +51,7 @@ def test_runs_on_own_images_are_found_by_their_suite(cli, images: Path, monkeypa
     assert '"n": 2' in table.stdout, table.output
 
 
-def test_two_datasets_that_differ_in_nothing_else_are_kept_apart(
-    cli, images: Path, monkeypatch
-) -> None:
+def test_two_datasets_that_differ_in_nothing_else_are_kept_apart(cli, images: Path, monkeypatch) -> None:
     monkeypatch.chdir(images)
     shutil.copytree("mine", "yours")
     columns = SUITE.format(dataset="folder:mine").replace(
