@@ -86,7 +86,7 @@ class RunFinder:
             for record in found
             if (weights is None or record.identity.get("weights_sha256") == weights)
             and dict(record.dataset_options) == dict(plan.dataset_options)
-            and plan.dataset_text in (record.dataset, _called(record.path))
+            and (record.dataset == plan.dataset_text or _called(record.path) == plan.dataset_text)
         ]
 
     def _weights_of(self, plan: RunPlan) -> str | None:
