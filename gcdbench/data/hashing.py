@@ -69,9 +69,8 @@ def refuse_unreadable(source: DatasetSource, failures: list[tuple[int, str]]) ->
     """One sentence that names the first files that cannot be read."""
     shown = "; ".join(f"{source.keys[index]} ({reason})" for index, reason in failures[:3])
     more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
-    noun = "image" if len(failures) == 1 else "images"
     return DataError(
-        f"{len(failures)} of {len(source)} {noun} of '{source.card.name}' cannot be read: {shown}{more}.",
+        f"{len(failures)} of {len(source)} images of '{source.card.name}' cannot be read: {shown}{more}.",
         hint=f"'gcdbench data audit' lists them all; repair or remove them in {source.location}.",
     )
 
