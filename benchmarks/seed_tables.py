@@ -43,17 +43,19 @@ class SeedRows:
 def read_rows(
     suite_name: str, preset: str, dataset: str, classes: tuple[str, str], records: Sequence[CellRecord]
 ) -> SeedRows:
-    """The first two rows of a suite on one dataset, with what the two classes exchange."""
-    suite = load_suite(suite_name)
+    """Two rows on one dataset, with what the two classes exchange: ``SUITE:ROW,ROW``, or a suite's first two."""
+    name, _, keys = suite_name.partition(":")
+    suite = load_suite(name)
+    rows = suite.rows_named(keys.split(",") if keys else ())[:2]
     chosen = suite.preset(preset)
     runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=chosen.seeds)
     names = load_card(dataset).classes
     pair = (names.index(classes[0]), names.index(classes[1]))
     first, second = (
         {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
-        for row in suite.rows[:2]
+        for row in rows
     )
-    return SeedRows(titles=(suite.rows[0].title, suite.rows[1].title), values=(first, second))
+    return SeedRows(titles=(rows[0].title, rows[1].title), values=(first, second))
 
 
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:

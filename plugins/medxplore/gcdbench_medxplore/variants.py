@@ -48,6 +48,7 @@ FILTERS: Mapping[str, Settings] = {
 """The filter comparison."""
 
 READINGS: Mapping[str, Settings] = {
+    "grid-2": {"faac.grid": 2, "faac.k": 2},
     "k-scaled": {"faac.k_scaled": True},
     "map-6x6": {"image_size": 192},
     "map-6x6-k-scaled": {"image_size": 192, "faac.k_scaled": True},
@@ -70,6 +71,7 @@ READINGS: Mapping[str, Settings] = {
     "acam-negatives-raised": {**NO_FAAC, "acam.negative_margin": "raised"},
     "percentile-running": {"acam.percentile": "running"},
     "acam-percentile-running": {**NO_FAAC, "acam.percentile": "running"},
+    "confidence-learns": {"acam.percentile": "running", "acam.detach": False},
     "margins-ambiguous": {"acam.direction": "ambiguous"},
     "acam-margins-ambiguous": {**NO_FAAC, "acam.direction": "ambiguous"},
     "margins-none": {"acam.angular_max": 0.0, "acam.cosine_max": 0.0},
