@@ -23,6 +23,7 @@ BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "
 ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
     **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
+    "across": "false-new and false-old together",
     "apart": "all errors but the exchange",
 }
 
@@ -59,10 +60,19 @@ def read_rows(
 
 
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
-    """Scores of a run, images that two classes ``exchanged``, and all other errors ``apart`` from them (percent)."""
+    """Scores of a run, images that two classes ``exchanged``, and in percent all other errors (``apart`` from them).
+
+    ``across`` counts the images on the wrong side of the border between old and new: where it stays, a border that moved
+    has only given to one side what it took from the other.
+    """
     confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
     exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
-    return {**run.scores, "exchanged": exchanged, "apart": 100 - run.scores["all"] - 100 * exchanged / run.samples}
+    return {
+        **run.scores,
+        "exchanged": exchanged,
+        "across": run.scores["false_new"] + run.scores["false_old"],
+        "apart": 100 - run.scores["all"] - 100 * exchanged / run.samples,
+    }
 
 
 def seed_table(rows: SeedRows) -> str:

@@ -58,12 +58,12 @@ def test_tables_of_single_seeds_follow_from_the_committed_runs() -> None:
     pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
     records = cell_records(load_runs(RESULTS / "runs"))
     page = pages.LEDGER.read_text(encoding="utf-8")
-    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 2
+    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 5
     assert pages.fill_seeds(page, records) == page
     assert pages.fill_seeds(page, [record for record in records if record.seed != 0]) != page
 
 
-def test_what_two_classes_exchange_is_counted_from_the_predictions() -> None:
+def test_exchanges_and_errors_across_the_border_are_counted_from_the_predictions() -> None:
     """Once more from the stored predictions, with an assignment by scipy."""
     seed_tables = pytest.importorskip("benchmarks.seed_tables", reason="runs from the repository's root")
     records = [r for r in cell_records(load_runs(RESULTS / "runs")) if (r.dataset, r.method) == ("kvasir", "medxplore")]
@@ -71,7 +71,7 @@ def test_what_two_classes_exchange_is_counted_from_the_predictions() -> None:
     pair = (6, 7)
     for record in records:
         stored = np.load(record.path / "predictions" / "transductive.npz")
-        truth, cluster = stored["y_true"], stored["cluster"]
+        truth, cluster, is_old = stored["y_true"], stored["cluster"], stored["is_old"]
         counts = np.zeros((8, 8), dtype=int)
         np.add.at(counts, (cluster, truth), 1)
         assigned = linear_sum_assignment(counts, maximize=True)[1][cluster]
@@ -79,3 +79,4 @@ def test_what_two_classes_exchange_is_counted_from_the_predictions() -> None:
         values = seed_tables.run_values(record, pair)
         assert values["exchanged"] == swapped.sum()
         assert values["apart"] == pytest.approx(100 * ((assigned != truth) & ~swapped).mean())
+        assert values["across"] == pytest.approx(100 * (is_old[truth] != is_old[assigned]).mean())
