@@ -62,8 +62,8 @@ def read_rows(
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
     """Scores of a run, images that two classes ``exchanged``, and in percent all other errors (``apart`` from them).
 
-    ``across`` counts the images on the wrong side of the border between old and new: where it stays, a border that moved
-    has only given to one side what it took from the other.
+    ``across`` counts the images on the wrong side of the border between old and new: where it stays, a border that
+    moved has only given to one side what it took from the other.
     """
     confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
     exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
