@@ -230,6 +230,17 @@ def test_the_patch_loss_starts_when_told(build):
     assert "pc" in method.losses(make_batch(method, progress=0.5))
 
 
+def test_acam_without_margins_is_the_labelled_cross_entropy_once_more(build):
+    method = build(variant_config("acam-margins-none"))
+    terms = method.losses(make_batch(method))
+    share = method.config.beta / method.config.lambda_
+    torch.testing.assert_close(terms["acam"], share * terms["cls_s"])
+    # With margins it is more than that: the comparison above must be able to fail.
+    with_margins = build(variant_config("acam"))
+    terms = with_margins.losses(make_batch(with_margins))
+    assert terms["acam"].item() > 1.01 * share * terms["cls_s"].item()
+
+
 def test_row_b_feeds_the_filtered_map(build):
     method = build(variant_config("filter"))
     x = torch.rand(4, 12, 4, 4)
