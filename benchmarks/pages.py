@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from benchmarks.seed_tables import difference_table, read_rows, seed_table
+from benchmarks.seed_tables import difference_table, pair_table, read_rows, seed_table
 from gcdbench.plan import RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import get_manager
 from gcdbench.protocol import default_protocol
@@ -66,10 +66,12 @@ MEANS_BLOCK = re.compile(
     r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of means -->)", re.DOTALL
 )
 SEEDS_BLOCK = re.compile(
-    r"(?P<begin><!-- seeds: (?P<suite>\S+) (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)(?P<groups>( [\d-]+)*) -->\n)"
-    r".*?(?P<end><!-- end of seeds -->)",
+    r"(?P<begin><!-- seeds: (?P<suite>[^\s:]+)(:(?P<rows>\S+))? (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)"
+    r"(?P<groups>( [\d-]+)*)(?P<pairs>( \S+:\S+)*) -->\n).*?(?P<end><!-- end of seeds -->)",
     re.DOTALL,
 )
+"""``SUITE:ROW,ROW DATASET CLASS CLASS``: those rows seed by seed; with groups of seeds behind, their differences; with
+``ROW:REFERENCE`` pairs behind a group, the differences of those. Without rows all of the suite's."""
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
@@ -214,9 +216,15 @@ def fill_seeds(page: str, records: Sequence[CellRecord]) -> str:
     """The page with every marked table of single seeds or of differences made anew."""
 
     def made(found: re.Match[str]) -> str:
-        rows = read_rows(found["suite"], PRESET, found["dataset"], (found["one"], found["two"]), records)
+        keys = found["rows"].split(",") if found["rows"] else ()
+        rows = read_rows(found["suite"], PRESET, found["dataset"], (found["one"], found["two"]), records, keys)
         groups = [parse_seeds(group) for group in found["groups"].split()]
-        return f"{found['begin']}\n{difference_table(rows, groups) if groups else seed_table(rows)}\n\n{found['end']}"
+        pairs = [(row, reference) for row, _, reference in (pair.partition(":") for pair in found["pairs"].split())]
+        if pairs:
+            table = pair_table(rows, pairs, groups[0])
+        else:
+            table = difference_table(rows, groups) if groups else seed_table(rows)
+        return f"{found['begin']}\n{table}\n\n{found['end']}"
 
     return SEEDS_BLOCK.sub(made, page)
 

@@ -1,4 +1,4 @@
-"""Two rows of a suite seed by seed, and their paired differences over groups of seeds, from the stored runs.
+"""Rows of a suite seed by seed, and their paired differences over groups of seeds, from the stored runs.
 
 What two classes exchange with each other is counted apart: where the prototypes of two new classes settle across both,
 hundreds of images change sides at once, and every other difference between two methods disappears behind it.
@@ -20,43 +20,53 @@ from gcdbench.tables.records import TRANSDUCTIVE, CellRecord
 from gcdbench.tables.suite_table import runs_of_suite
 
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
+BY_SEED_OF_MANY = ("all", "false_old", "exchanged")
+"""What is shown of each seed where more than two rows stand side by side."""
 ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
     **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
     "across": "false-new and false-old together",
     "apart": "all errors but the exchange",
 }
+BY_PAIR = ("all", "old", "new", "false_new", "false_old", "across")
+"""What is shown of each pair where more than one pair is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeedRows:
-    """Values of two rows by seed: the reference's and the other's."""
+    """Values of rows by seed, and the rows' titles, by the rows' keys."""
 
-    titles: tuple[str, str]
-    values: tuple[Mapping[int, Mapping[str, float]], Mapping[int, Mapping[str, float]]]
+    titles: Mapping[str, str]
+    values: Mapping[str, Mapping[int, Mapping[str, float]]]
 
     @property
     def shared(self) -> list[int]:
-        """Seeds that both rows have."""
-        return sorted(set(self.values[0]) & set(self.values[1]))
+        """Seeds that all rows have."""
+        return sorted(set.intersection(*(set(seeds) for seeds in self.values.values())))
 
 
 def read_rows(
-    suite_name: str, preset: str, dataset: str, classes: tuple[str, str], records: Sequence[CellRecord]
+    suite_name: str,
+    preset: str,
+    dataset: str,
+    classes: tuple[str, str],
+    records: Sequence[CellRecord],
+    keys: Sequence[str] = (),
 ) -> SeedRows:
-    """Two rows on one dataset, with what the two classes exchange: ``SUITE:ROW,ROW``, or a suite's first two."""
-    name, _, keys = suite_name.partition(":")
-    suite = load_suite(name)
-    rows = suite.rows_named(keys.split(",") if keys else ())[:2]
+    """Rows of a suite on one dataset (without keys all of them), with what the two classes exchange."""
+    suite = load_suite(suite_name)
+    rows = suite.rows_named(keys)
     chosen = suite.preset(preset)
     runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=chosen.seeds)
     names = load_card(dataset).classes
     pair = (names.index(classes[0]), names.index(classes[1]))
-    first, second = (
-        {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
-        for row in rows
+    return SeedRows(
+        titles={row.key: row.title for row in rows},
+        values={
+            row.key: {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
+            for row in rows
+        },
     )
-    return SeedRows(titles=(rows[0].title, rows[1].title), values=(first, second))
 
 
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
@@ -76,33 +86,52 @@ def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
 
 
 def seed_table(rows: SeedRows) -> str:
-    """One line a seed, two columns a score."""
-    heads = chain.from_iterable((f"{name}, {rows.titles[0]}", rows.titles[1]) for name in BY_SEED.values())
-    lines = [f"| | {' | '.join(heads)} |", "|---" * (1 + 2 * len(BY_SEED)) + "|"]
+    """One line a seed, under each score one column a row."""
+    scores = list(BY_SEED) if len(rows.titles) <= 2 else BY_SEED_OF_MANY
+    first, *others = rows.titles.values()
+    heads = chain.from_iterable((f"{BY_SEED[score]}, {first}", *others) for score in scores)
+    lines = [f"| | {' | '.join(heads)} |", "|---" * (1 + len(rows.titles) * len(scores)) + "|"]
     for seed in rows.shared:
-        cells = (_number(values[seed][score], score) for score in BY_SEED for values in rows.values)
+        cells = (_number(values[seed][score], score) for score in scores for values in rows.values.values())
         lines.append(f"| seed {seed} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def difference_table(rows: SeedRows, groups: Sequence[Sequence[int]]) -> str:
-    """The second row minus the first: mean, p of the paired sign-flip test, and in how many seeds it is above."""
+    """The second row minus the first, one line a score and one column a group of seeds."""
+    reference, other = rows.titles
     heads = (f"seeds {group[0]} to {group[-1]}" for group in groups)
-    lines = [f"| {rows.titles[1]} − {rows.titles[0]} | {' | '.join(heads)} |", "|---" * (1 + len(groups)) + "|"]
+    lines = [
+        f"| {rows.titles[other]} − {rows.titles[reference]} | {' | '.join(heads)} |",
+        "|---" * (1 + len(groups)) + "|",
+    ]
     for score, name in COMPARED.items():
-        cells = []
-        for group in groups:
-            reference, other = (
-                {seed: values[seed][score] for seed in group if seed in values} for values in rows.values
-            )
-            found = paired_difference(other, reference)
-            cells.append(
-                "–"
-                if found is None
-                else f"{found.summary.mean:+.2f} (p = {found.p:.2g}, above in {found.above} of {found.summary.n})"
-            )
-        lines.append(f"| {name} | {' | '.join(cells)} |".replace("-0.00", "0.00"))
+        cells = (_difference(rows, other, reference, score, group) for group in groups)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def pair_table(rows: SeedRows, pairs: Sequence[tuple[str, str]], seeds: Sequence[int]) -> str:
+    """One line a pair of rows, the first minus the second, and one column a score."""
+    heads = (COMPARED[score] for score in BY_PAIR)
+    lines = [f"| seeds {seeds[0]} to {seeds[-1]} | {' | '.join(heads)} |", "|---" * (1 + len(BY_PAIR)) + "|"]
+    for row, reference in pairs:
+        cells = (_difference(rows, row, reference, score, seeds) for score in BY_PAIR)
+        lines.append(f"| {rows.titles[row]} − {rows.titles[reference]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _difference(rows: SeedRows, row: str, reference: str, score: str, seeds: Sequence[int]) -> str:
+    """Mean of row − reference, p of the paired sign-flip test, and in how many seeds the row is above."""
+    own, other = (
+        {seed: values[seed][score] for seed in seeds if seed in values}
+        for values in (rows.values[row], rows.values[reference])
+    )
+    found = paired_difference(own, other)
+    if found is None:
+        return "–"
+    mean = f"{found.summary.mean:+.2f}".replace("-0.00", "0.00")
+    return f"{mean} (p = {found.p:.2g}, above in {found.above} of {found.summary.n})"
 
 
 def _number(value: float, score: str) -> str:

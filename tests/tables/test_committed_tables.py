@@ -58,7 +58,7 @@ def test_tables_of_single_seeds_follow_from_the_committed_runs() -> None:
     pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
     records = cell_records(load_runs(RESULTS / "runs"))
     page = pages.LEDGER.read_text(encoding="utf-8")
-    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 5
+    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 4
     assert pages.fill_seeds(page, records) == page
     assert pages.fill_seeds(page, [record for record in records if record.seed != 0]) != page
 
@@ -80,3 +80,16 @@ def test_exchanges_and_errors_across_the_border_are_counted_from_the_predictions
         assert values["exchanged"] == swapped.sum()
         assert values["apart"] == pytest.approx(100 * ((assigned != truth) & ~swapped).mean())
         assert values["across"] == pytest.approx(100 * (is_old[truth] != is_old[assigned]).mean())
+
+
+def test_differences_are_the_first_of_a_pair_minus_the_second() -> None:
+    seed_tables = pytest.importorskip("benchmarks.seed_tables", reason="runs from the repository's root")
+    values = {
+        row: {seed: dict.fromkeys(seed_tables.COMPARED, seed + shift) for seed in range(3)}
+        for row, shift in (("a", 0.0), ("b", 1.0))
+    }
+    rows = seed_tables.SeedRows(titles={"a": "A", "b": "B"}, values=values)
+    line = "+1.00 (p = 0.25, above in 3 of 3)"
+    assert seed_tables.pair_table(rows, [("b", "a")], [0, 1, 2]).splitlines()[-1] == f"| B − A |{f' {line} |' * 6}"
+    assert f"| B − A | seeds 0 to 2 |\n|---|---|\n| All | {line} |" in seed_tables.difference_table(rows, [[0, 1, 2]])
+    assert "-1.00 (p = 0.25, above in 0 of 3)" in seed_tables.pair_table(rows, [("a", "b")], [0, 1, 2])
