@@ -66,12 +66,12 @@ MEANS_BLOCK = re.compile(
     r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of means -->)", re.DOTALL
 )
 SEEDS_BLOCK = re.compile(
-    r"(?P<begin><!-- seeds: (?P<suite>[^\s:]+)(:(?P<rows>\S+))? (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)"
-    r"(?P<groups>( [\d-]+)*)(?P<pairs>( \S+:\S+)*) -->\n).*?(?P<end><!-- end of seeds -->)",
+    r"(?P<begin><!-- seeds: (?P<suite>\S+) (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)(?P<groups>( [\d-]+)*)"
+    r"(?P<pairs>( \S+:\S+)*) -->\n).*?(?P<end><!-- end of seeds -->)",
     re.DOTALL,
 )
-"""``SUITE:ROW,ROW DATASET CLASS CLASS``: those rows seed by seed; with groups of seeds behind, their differences; with
-``ROW:REFERENCE`` pairs behind a group, the differences of those. Without rows all of the suite's."""
+"""``SUITE DATASET CLASS CLASS``: a suite's rows seed by seed; with groups of seeds behind, the differences of its two
+rows; with a group and ``ROW:REFERENCE`` pairs, the differences of those."""
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
@@ -216,8 +216,7 @@ def fill_seeds(page: str, records: Sequence[CellRecord]) -> str:
     """The page with every marked table of single seeds or of differences made anew."""
 
     def made(found: re.Match[str]) -> str:
-        keys = found["rows"].split(",") if found["rows"] else ()
-        rows = read_rows(found["suite"], PRESET, found["dataset"], (found["one"], found["two"]), records, keys)
+        rows = read_rows(found["suite"], PRESET, found["dataset"], (found["one"], found["two"]), records)
         groups = [parse_seeds(group) for group in found["groups"].split()]
         pairs = [(row, reference) for row, _, reference in (pair.partition(":") for pair in found["pairs"].split())]
         if pairs:

@@ -46,25 +46,19 @@ class SeedRows:
 
 
 def read_rows(
-    suite_name: str,
-    preset: str,
-    dataset: str,
-    classes: tuple[str, str],
-    records: Sequence[CellRecord],
-    keys: Sequence[str] = (),
+    suite_name: str, preset: str, dataset: str, classes: tuple[str, str], records: Sequence[CellRecord]
 ) -> SeedRows:
-    """Rows of a suite on one dataset (without keys all of them), with what the two classes exchange."""
+    """A suite's rows on one dataset, with what the two classes exchange."""
     suite = load_suite(suite_name)
-    rows = suite.rows_named(keys)
     chosen = suite.preset(preset)
     runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=chosen.seeds)
     names = load_card(dataset).classes
     pair = (names.index(classes[0]), names.index(classes[1]))
     return SeedRows(
-        titles={row.key: row.title for row in rows},
+        titles={row.key: row.title for row in suite.rows},
         values={
             row.key: {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
-            for row in rows
+            for row in suite.rows
         },
     )
 
