@@ -66,16 +66,16 @@ def read_rows(
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
     """Scores of a run, images that two classes ``exchanged``, and in percent all other errors (``apart`` from them).
 
-    ``across`` counts the images on the wrong side of the border between old and new: where it stays, a border that
-    moved has only given to one side what it took from the other.
+    ``across`` is the share of images on the wrong side of the border between old and new, whichever side that is. Sums
+    of percentages are rounded: seeds with as many errors must be equal.
     """
     confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
     exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
     return {
         **run.scores,
         "exchanged": exchanged,
-        "across": run.scores["false_new"] + run.scores["false_old"],
-        "apart": 100 - run.scores["all"] - 100 * exchanged / run.samples,
+        "across": round(run.scores["false_new"] + run.scores["false_old"], 9),
+        "apart": round(100 - run.scores["all"] - 100 * exchanged / run.samples, 9),
     }
 
 
