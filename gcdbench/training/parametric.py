@@ -133,8 +133,10 @@ class ParametricMethod:
         if not len(self.train_images):
             raise TrainingError("There is no image to train on.", hint="look at the split with `gcdbench data show`")
         with rng.isolated():
-            self._open(data.labelled.store)
+            # Modules before views: a setting that a method refuses must not cost the minutes that a bank takes.
+            self.backbone = self.ctx.backbone.to(self.device)
             self._build(self.count_clusters(data))
+            self._open(data.labelled.store)
             Engine(self).run()
 
     def forward(self, hidden: Tensor, ids: Tensor, labels: Tensor, *, progress: float, epoch: int, step: int) -> Batch:

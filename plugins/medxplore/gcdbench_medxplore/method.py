@@ -142,7 +142,7 @@ class MedXplore(SimGCD):
         cells = (faac.grid or side) ** 2
         self.patches = patch_count(faac.k, cells, scaled=faac.k_scaled)
         require_patches(
-            self.patches, cells, stride=self.backbone.stride, image_size=self.task.image_size, grid=faac.grid
+            self.patches, side, stride=self.backbone.stride, image_size=self.task.image_size, grid=faac.grid
         )
 
     def _plain_branch(self, batch: Batch) -> Batch:

@@ -41,19 +41,20 @@ def patch_count(k: int, cells: int, *, scaled: bool) -> int:
     return max(1, round(k * cells / REFERENCE_CELLS)) if scaled else k
 
 
-def require_patches(k: int, cells: int, *, stride: int, image_size: int, grid: int | None = None) -> None:
-    """Refuse K > N: clamping K silently would be another method."""
+def require_patches(k: int, side: int, *, stride: int, image_size: int, grid: int | None = None) -> None:
+    """Refuse K > N on a map of side × side cells: clamping K silently would be another method."""
+    cells = (grid or side) ** 2
     if k <= cells:
         return
-    side = math.ceil(math.sqrt(k))
-    if grid is not None:
-        raise ConfigError(
-            f"FAAC is to choose K = {k} patches, but a grid of {grid} has only N = {cells}.",
-            hint=f"Set faac.grid={side} or more, or lower it explicitly: --set faac.k={cells}.",
-        )
+    place = f"the feature map at {image_size} px" if grid is None else f"a grid of {grid}"
+    if grid is not None and k <= side**2:
+        finer = min(divisor for divisor in range(1, side + 1) if side % divisor == 0 and divisor**2 >= k)
+        remedy = f"--set faac.grid={finer}"
+    else:
+        remedy = f"--set image_size={math.ceil(math.sqrt(k)) * stride} or more{' without faac.grid' if grid else ''}"
     raise ConfigError(
-        f"FAAC is to choose K = {k} patches, but the feature map at {image_size} px has only N = {cells} cells.",
-        hint=f"Use --set image_size={side * stride} or more, or lower K explicitly: --set faac.k={cells}.",
+        f"FAAC is to choose K = {k} patches, but {place} has only N = {cells}.",
+        hint=f"Use {remedy}, or lower K explicitly: --set faac.k={cells}.",
     )
 
 

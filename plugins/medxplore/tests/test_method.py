@@ -73,12 +73,13 @@ def test_variants_are_registered_with_existing_settings():
     assert spec.load() is MedXplore
 
 
-def test_too_many_patches_are_refused_before_training_with_the_smallest_size():
+def test_too_many_patches_are_refused_before_views_are_made_with_the_smallest_size():
     data, task, _ = tiny_task()
     method = MedXplore(configured(faac__k=17), task, tiny_context())
     with pytest.raises(ConfigError) as error:
         method.fit(data)
     assert "image_size=20" in error.value.hint
+    assert not hasattr(method, "views")
     method, _, _ = train(MedXplore, configured(faac__k=16), epochs=1)
     assert method.patches == 16
 

@@ -127,15 +127,29 @@ def test_k_scales_with_the_cells():
 
 
 def test_more_patches_than_cells_are_refused_with_the_smallest_size():
-    require_patches(16, 16, stride=32, image_size=128)
+    require_patches(16, 4, stride=32, image_size=128)
     with pytest.raises(ConfigError) as error:
-        require_patches(8, 4, stride=32, image_size=64)
+        require_patches(8, 2, stride=32, image_size=64)
     assert "N = 4" in error.value.message
     assert "image_size=96" in error.value.hint
     assert "faac.k=4" in error.value.hint
-    require_patches(8, (96 // 32) ** 2, stride=32, image_size=96)
-    with pytest.raises(ConfigError, match="grid of 2"):
-        require_patches(8, 4, stride=32, image_size=224, grid=2)
+    require_patches(8, 3, stride=32, image_size=96)
+
+
+@pytest.mark.parametrize(
+    ("k", "side", "grid", "remedy"),
+    [
+        (5, 4, 2, "faac.grid=4,"),  # 3 × 3 would do, but does not divide the map
+        (8, 6, 2, "faac.grid=3,"),
+        (10, 6, 3, "faac.grid=6,"),
+        (17, 4, 2, "image_size=160 or more without faac.grid,"),  # no grid of this map has 17
+    ],
+)
+def test_more_patches_than_a_grid_has_are_refused_with_one_that_does(k, side, grid, remedy):
+    with pytest.raises(ConfigError, match=f"grid of {grid} has only N = {grid**2}") as error:
+        require_patches(k, side, stride=32, image_size=32 * side, grid=grid)
+    assert remedy in error.value.hint
+    assert f"faac.k={grid**2}" in error.value.hint
 
 
 def test_a_grid_must_divide_the_map():
