@@ -6,7 +6,8 @@ benchmarks/results/tables: ``SUITE.md`` is a suite's table, ``SUITE.against-ROW.
 README.md: a table stands between ``<!-- runs: DATASET -->`` and ``<!-- end of runs -->``. It shows the methods as
 preset ``laptop`` has them, and those variants that have several seeds.
 README.md and docs: a table stands between ``<!-- means: SUITE DATASET -->`` and ``<!-- end of means -->``: a suite's
-rows on one dataset, mean ± sd of the accuracies and of false-old.
+rows on one dataset, mean ± sd of the accuracies and of false-old; of certain seeds (``0``), where they follow, and with
+what two classes exchange, where these follow.
 docs/fidelity.md: ``<!-- seeds: SUITE DATASET CLASS CLASS -->`` to ``<!-- end of seeds -->`` holds the suite's first two
 rows seed by seed, and with groups of seeds (``0-9 10-19``) behind the classes their paired differences.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
@@ -63,8 +64,12 @@ SCORES = {
 }
 MEANS = ("all", "old", "new", "false_old")
 MEANS_BLOCK = re.compile(
-    r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of means -->)", re.DOTALL
+    r"(?P<begin><!-- means: (?P<suite>\S+) (?P<dataset>\S+)( (?P<seeds>\d\S*))?( (?P<one>[^\s\d-]\S*) (?P<two>\S+))?"
+    r" -->\n).*?(?P<end><!-- end of means -->)",
+    re.DOTALL,
 )
+EXCHANGE = {"exchanged": ("exchanged", 0), "apart": ("other errors", 1)}
+"""Column and decimal places of what two classes exchange and of all other errors."""
 SEEDS_BLOCK = re.compile(
     r"(?P<begin><!-- seeds: (?P<suite>\S+) (?P<dataset>\S+) (?P<one>\S+) (?P<two>\S+)(?P<groups>( [\d-]+)*)"
     r"(?P<pairs>( \S+:\S+)*) -->\n).*?(?P<end><!-- end of seeds -->)",
@@ -137,10 +142,10 @@ def _usual_identity(method: str, dataset: str) -> dict[str, object]:
     return flat(identity)
 
 
-def summarise(values: Sequence[float]) -> str:
+def summarise(values: Sequence[float], *, places: int = 1) -> str:
     """Mean, and the standard deviation where there is one."""
-    mean = f"{statistics.mean(values):.1f}"
-    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
+    mean = f"{statistics.mean(values):.{places}f}"
+    return f"{mean} ± {statistics.stdev(values):.{places}f}" if len(values) > 1 else mean
 
 
 def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
@@ -188,28 +193,41 @@ def fill_ledger(page: str, groups: Sequence[Group]) -> str:
     return LEDGER_ROW.sub(lambda row: f"{row['begin']} {measured_effects(row['settings'], groups)} |", page)
 
 
-def means_table(suite: str, dataset: str, records: Sequence[CellRecord]) -> str:
-    """A suite's rows on one dataset, those that were run."""
-    table = suite_table(load_suite(suite), records, get_manager(), preset=PRESET, scores=MEANS)
-    lines = [
-        f"| {table.label_titles[0]} | n | {' | '.join(SCORES[score].strip('*') for score in MEANS)} |",
-        "|---|---|" + "---|" * len(MEANS),
-    ]
+def means_table(
+    suite: str,
+    dataset: str,
+    records: Sequence[CellRecord],
+    *,
+    seeds: tuple[int, ...] | None = None,
+    classes: tuple[str, str] | None = None,
+) -> str:
+    """A suite's rows on one dataset, those that were run; with two classes, what they exchange and all other errors."""
+    table = suite_table(load_suite(suite), records, get_manager(), preset=PRESET, seeds=seeds, scores=MEANS)
+    exchanges = read_rows(suite, PRESET, dataset, classes, records, seeds=seeds).values if classes else {}
+    heads = [*(SCORES[score].strip("*") for score in MEANS), *(head for head, _ in EXCHANGE.values() if classes)]
+    lines = [f"| {table.label_titles[0]} | n | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
     for row in table.rows:
         entries = [table.entry(row.key, dataset, score) for score in MEANS]
         if entries[0].n:
             # Without marks: n says what is missing.
-            cells = (mean_text(replace(entry, missing=()), score) for entry, score in zip(entries, MEANS, strict=True))
+            cells = [mean_text(replace(entry, missing=()), score) for entry, score in zip(entries, MEANS, strict=True)]
+            if classes:
+                found = exchanges[row.key].values()
+                cells += [summarise([run[name] for run in found], places=n) for name, (_, n) in EXCHANGE.items()]
             lines.append(f"| {row.labels[0]} | {entries[0].n} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def fill_means(page: str, records: Sequence[CellRecord]) -> str:
     """The page with every marked table of a suite made anew."""
-    return MEANS_BLOCK.sub(
-        lambda found: f"{found['begin']}\n{means_table(found['suite'], found['dataset'], records)}\n\n{found['end']}",
-        page,
-    )
+
+    def made(found: re.Match[str]) -> str:
+        seeds = parse_seeds(found["seeds"]) if found["seeds"] else None
+        classes = (found["one"], found["two"]) if found["one"] else None
+        table = means_table(found["suite"], found["dataset"], records, seeds=seeds, classes=classes)
+        return f"{found['begin']}\n{table}\n\n{found['end']}"
+
+    return MEANS_BLOCK.sub(made, page)
 
 
 def fill_seeds(page: str, records: Sequence[CellRecord]) -> str:

@@ -46,12 +46,18 @@ class SeedRows:
 
 
 def read_rows(
-    suite_name: str, preset: str, dataset: str, classes: tuple[str, str], records: Sequence[CellRecord]
+    suite_name: str,
+    preset: str,
+    dataset: str,
+    classes: tuple[str, str],
+    records: Sequence[CellRecord],
+    *,
+    seeds: tuple[int, ...] | None = None,
 ) -> SeedRows:
-    """A suite's rows on one dataset, with what the two classes exchange."""
+    """A suite's rows on one dataset, with what the two classes exchange; without seeds, the preset's."""
     suite = load_suite(suite_name)
     chosen = suite.preset(preset)
-    runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=chosen.seeds)
+    runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=seeds or chosen.seeds)
     names = load_card(dataset).classes
     pair = (names.index(classes[0]), names.index(classes[1]))
     return SeedRows(

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from gcdbench.store.index import load_runs
 from gcdbench.store.rundir import DONE
-from gcdbench.tables.records import cell_records
+from gcdbench.tables.records import CellRecord, cell_records
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 TABLES = sorted((RESULTS / "tables").glob("*.md"))
@@ -50,7 +50,7 @@ def test_tables_of_means_on_pages_follow_from_the_committed_runs() -> None:
     fewer = [record for record in records if record.seed != 0]
     for path in (pages.LEDGER, pages.SPEED):
         page = path.read_text(encoding="utf-8")
-        assert pages.MEANS_BLOCK.search(page)
+        assert len(pages.MEANS_BLOCK.findall(page)) == page.count("<!-- means:") > 0
         assert pages.fill_means(page, records) == page
         assert pages.fill_means(page, fewer) != page
 
@@ -64,24 +64,49 @@ def test_tables_of_single_seeds_follow_from_the_committed_runs() -> None:
     assert pages.fill_seeds(page, [record for record in records if record.seed != 0]) != page
 
 
+def assigned_classes(record: CellRecord) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True and assigned class of every image, and which classes are old; from the predictions, by scipy."""
+    stored = np.load(record.path / "predictions" / "transductive.npz")
+    truth, cluster = stored["y_true"], stored["cluster"]
+    counts = np.zeros((8, 8), dtype=int)
+    np.add.at(counts, (cluster, truth), 1)
+    return truth, linear_sum_assignment(counts, maximize=True)[1][cluster], stored["is_old"]
+
+
 def test_exchanges_and_errors_across_the_border_are_counted_from_the_predictions() -> None:
-    """Once more from the stored predictions, with an assignment by scipy."""
     seed_tables = pytest.importorskip("benchmarks.seed_tables", reason="runs from the repository's root")
     wanted = ("kvasir", "medxplore", DONE)  # a run that is going on beside the tests has no predictions yet
     records = [r for r in cell_records(load_runs(RESULTS / "runs")) if (r.dataset, r.method, r.status) == wanted]
     assert records
     pair = (6, 7)
     for record in records:
-        stored = np.load(record.path / "predictions" / "transductive.npz")
-        truth, cluster, is_old = stored["y_true"], stored["cluster"], stored["is_old"]
-        counts = np.zeros((8, 8), dtype=int)
-        np.add.at(counts, (cluster, truth), 1)
-        assigned = linear_sum_assignment(counts, maximize=True)[1][cluster]
+        truth, assigned, is_old = assigned_classes(record)
         swapped = (assigned != truth) & np.isin(truth, pair) & np.isin(assigned, pair)
         values = seed_tables.run_values(record, pair)
         assert values["exchanged"] == swapped.sum()
         assert values["apart"] == pytest.approx(100 * ((assigned != truth) & ~swapped).mean())
         assert values["across"] == pytest.approx(100 * (is_old[truth] != is_old[assigned]).mean())
+
+
+def test_a_table_of_one_seed_shows_that_seed_and_what_two_classes_exchange() -> None:
+    pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
+    records = cell_records(load_runs(RESULTS / "runs"))
+    for seed in (0, 1):
+        table = pages.means_table("errors", "kvasir", records, seeds=(seed,), classes=("polyps", "normal-cecum"))
+        line = next(line for line in table.splitlines() if line.startswith("| SimGCD | 1 |"))
+        (run,) = (
+            r
+            for r in records
+            if (r.dataset, r.method, r.seed, r.protocol) == ("kvasir", "simgcd", seed, "paper-stated")
+            and not pages.changed_settings(r)
+        )
+        truth, assigned, _ = assigned_classes(run)
+        wrong = assigned != truth
+        swapped = wrong & np.isin(truth, (3, 6)) & np.isin(assigned, (3, 6))
+        cells = [float(cell) for cell in line.strip("| ").split("|")[1:]]
+        assert cells[1] == pytest.approx(100 * (1 - wrong.mean()), abs=0.051)
+        assert cells[-2] == swapped.sum()
+        assert cells[-1] == pytest.approx(100 * (wrong & ~swapped).mean(), abs=0.051)
 
 
 def test_differences_are_the_first_of_a_pair_minus_the_second() -> None:
