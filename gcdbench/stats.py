@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit  # scipy.stats would take longer to import than a table to build
 
 FloatArray = NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
 
 EXACT_PAIRS = 32
 """Up to this many pairs all 2^n sign patterns count; beyond, the sum of coin flips is normal for all purposes."""
@@ -140,7 +142,7 @@ class PairedDifference:
     p: float
 
 
-def paired_difference(scores: Mapping[Hashable, float], reference: Mapping[Hashable, float]) -> PairedDifference | None:
+def paired_difference(scores: Mapping[Key, float], reference: Mapping[Key, float]) -> PairedDifference | None:
     """Difference over the keys (a seed, or dataset and seed) that both have; None when they share none."""
     differences = shared_differences(scores, reference)
     if not differences:
@@ -152,7 +154,7 @@ def paired_difference(scores: Mapping[Hashable, float], reference: Mapping[Hasha
     )
 
 
-def shared_differences(scores: Mapping[Hashable, float], reference: Mapping[Hashable, float]) -> list[float]:
+def shared_differences(scores: Mapping[Key, float], reference: Mapping[Key, float]) -> list[float]:
     """Score minus reference for each key of the reference that both have, in the reference's order."""
     return [scores[key] - value for key, value in reference.items() if key in scores]
 

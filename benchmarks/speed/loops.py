@@ -69,14 +69,15 @@ def put_together(
     unlabelled = 0.75 * total
 
     def seconds(kind: str, key: str) -> float:
-        return median(entry[kind][key] for entry in rounds)
+        return float(median(entry[kind][key] for entry in rounds))
 
     def together(kind: str, evaluations: int) -> float:
         """Seconds a run where as many runs as cores go on at once."""
-        return median(
-            1 / sum(1 / (steps * one["step"] + evaluations * unlabelled * one["evaluation"]) for one in entry[kind])
+        rates = (
+            sum(1 / (steps * one["step"] + evaluations * unlabelled * one["evaluation"]) for one in entry[kind])
             for entry in rounds
         )
+        return float(median(1 / rate for rate in rates))
 
     share = total / rounds[0]["bank"]["images"]
     decoding, building = share * seconds("bank", "prepare"), share * seconds("bank", "bank")

@@ -88,7 +88,7 @@ def main() -> None:
     """Print seconds for preparing an image, for building a view, and for a step."""
     settings = parse_settings()
     torch.set_num_threads(settings.threads)
-    source = open_source(settings.folder)
+    source = open_source(Path(settings.folder))
     count = min(settings.images, len(source))
     chosen = dataclasses.replace(
         source, keys=source.keys[:count], labels=source.labels[:count], groups=None, partition=None

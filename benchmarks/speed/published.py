@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ class TwoViews(Dataset[Any]):
 
     def __init__(self, settings: Settings, *, train: bool) -> None:
         transforms: Any = import_torchvision("torchvision.transforms")
-        self.source = open_source(settings.folder)
+        self.source = open_source(Path(settings.folder))
         self.count = min(settings.images, len(self.source))
         self.train = train
         size = settings.image_size
@@ -95,7 +96,7 @@ def time_training(settings: Settings, network: WholeNetwork) -> float:
     """Seconds a training step."""
     dataset = TwoViews(settings, train=True)
     rounds = settings.batch * (settings.steps + settings.warmup + 2)
-    sampler = WeightedRandomSampler(torch.ones(len(dataset)), rounds)
+    sampler = WeightedRandomSampler([1.0] * len(dataset), rounds)
     loader = DataLoader(dataset, settings.batch, sampler=sampler, num_workers=settings.workers, drop_last=True)
     generator = torch.Generator().manual_seed(0)
     projector = Projector(network.channels, generator)
@@ -127,7 +128,7 @@ def time_training(settings: Settings, network: WholeNetwork) -> float:
         )
         loss = torch.stack(list(method.losses(batch).values())).sum()
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     return (time.perf_counter() - started) / settings.steps
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def describe_startup(row: dict[str, float]) -> str:
     )
 
 
-DESCRIBE = {
+DESCRIBE: dict[str, Callable[[Any], str]] = {
     "loops": describe_loops,
     "prefix": describe_prefix,
     "step": describe_step,

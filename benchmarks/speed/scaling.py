@@ -53,9 +53,13 @@ def main() -> None:
         ("V", [2, 8, 16]),
     ):
         for value in values:
-            change: dict[str, Any] = {"N": {"images": value}, "K": {"k": value}, "V": {"views": f"bank:{value}"}}[name]
+            changes: dict[str, dict[str, Any]] = {
+                "N": {"images": value},
+                "K": {"k": value},
+                "V": {"views": f"bank:{value}"},
+            }
             settings = dataclasses.replace(
-                base, **{"views": "bank:2", **change, "cache": f"{base.cache}/{name}{value}"}
+                base, **{"views": "bank:2", **changes[name], "cache": f"{base.cache}/{name}{value}"}
             )
             rows.append({"axis": name, "value": value, **measure_one(settings)})
     print(json.dumps({"rows": rows}))

@@ -9,11 +9,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.speed.ours import TimedSimGCD, make_context, split
@@ -52,7 +54,7 @@ def summarise(method: ProfiledSimGCD) -> tuple[dict[str, float], Counter[tuple[s
     """Shares of the recorded time by kind of work, and the matrix products with the shapes of their factors."""
     seconds = {"products": 0.0, "filters": 0.0}
     shapes: Counter[tuple[str, Any]] = Counter()
-    for event in method.recorder.events():
+    for event in method.recorder.events():  # type: ignore[no-untyped-call]
         kind = "products" if event.name in PRODUCTS else "filters" if event.name in FILTERS else ""
         if kind:
             seconds[kind] += event.self_cpu_time_total / 1e6
@@ -69,8 +71,8 @@ def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
     work: list[tuple[Callable[[], Any], int]] = []
     for (name, sizes), count in shapes.items():
         left, right = (torch.rand(size) for size in sizes)
-        multiply = torch.bmm if name == "aten::bmm" else torch.mm
-        work.append((lambda a=left, b=right, f=multiply: f(a, b), count))
+        multiply: Callable[[Tensor, Tensor], Tensor] = torch.bmm if name == "aten::bmm" else torch.mm
+        work.append((partial(multiply, left, right), count))
     best = float("inf")
     for _ in range(repeats):
         started = time.perf_counter()

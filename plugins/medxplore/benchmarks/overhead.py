@@ -43,7 +43,7 @@ def make_step(method: SimGCD, batch_size: int, image_size: int) -> Callable[[], 
         batch = method.forward(hidden, ids, labels, progress=0.5, epoch=0, step=0)
         total = torch.stack(list(method.losses(batch).values())).sum()
         optimiser.zero_grad()
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
     return step
