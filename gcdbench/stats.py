@@ -179,7 +179,8 @@ def compare_with_best(
 ) -> Comparison | None:
     """Test the method with the best mean against all others, paired over the keys (dataset, seed) they share.
 
-    None when fewer than two methods have scores.
+    The mean is over all runs of a method. Where another one is ahead in the runs both have, p is 1: a test of the
+    difference would not say which of them is better. None when fewer than two methods have scores.
     """
     scores = {name: runs for name, runs in scores.items() if runs}
     if len(scores) < 2:
@@ -187,11 +188,13 @@ def compare_with_best(
     sign = 1.0 if higher_is_better else -1.0
     best = max(scores, key=lambda name: sign * float(np.mean(list(scores[name].values()))))
     others = [name for name in scores if name != best]
-    raw, pairs = [], {}
+    raw, pairs, ahead = [], {}, []
     for name in others:
         differences = shared_differences(scores[best], scores[name])
         pairs[name] = len(differences)
-        raw.append(sign_flip_test(differences))
+        if sign * math.fsum(differences) < 0:
+            ahead.append(name)
+        raw.append(1.0 if name in ahead else sign_flip_test(differences))
     adjusted = dict(zip(others, holm(raw), strict=True))
     needed, fewest = pairs_needed(len(others), alpha), min(pairs.values())
     losing = [name for name in others if adjusted[name] > alpha]
@@ -200,6 +203,8 @@ def compare_with_best(
     elif fewest < needed:
         against = "1 comparison" if len(others) == 1 else f"{len(others)} comparisons"
         reason = f"too few shared runs for any claim: {fewest}, at least {needed} are needed for {against}"
+    elif ahead:
+        reason = f"{best} has the best mean, but is behind in the runs it shares with {', '.join(ahead)}"
     else:
         reason = f"{best} has the best mean but is not distinguishable from {', '.join(losing)}"
     return Comparison(best=best, p=adjusted, pairs=pairs, decided=not losing, reason=reason)

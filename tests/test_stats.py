@@ -170,6 +170,20 @@ def test_comparison_decides_with_enough_pairs_and_only_shared_ones_count():
     assert compare_with_best({"a": a}) is None
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_best_mean_that_others_are_ahead_of_in_shared_runs_decides_nothing(sign):
+    """Easy runs that only one method has can give it the best mean although it loses every run it shares."""
+    easy = {("pbc", s): sign * (90.0 + s) for s in range(8)}
+    both = {("pbc", s): sign * (95.0 + s) for s in range(8)} | {("ham", s): sign * 40.0 for s in range(8)}
+    third = {("pbc", s): sign * (20.0 + s) for s in range(8)}
+    result = compare_with_best({"easy": easy, "both": both, "third": third}, higher_is_better=sign > 0)
+    assert result.best == "easy"
+    assert not result.decided
+    assert result.p["both"] == 1.0
+    assert result.p["third"] == pytest.approx(2 * 2 / 2**8)
+    assert result.reason == "easy has the best mean, but is behind in the runs it shares with both"
+
+
 def test_mean_rank_with_ties_over_shared_keys():
     scores = {"a": {1: 3.0, 2: 1.0, 3: 9.0}, "b": {1: 2.0, 2: 1.0}, "c": {1: 1.0, 2: 5.0}}
     assert mean_rank(scores) == pytest.approx({"a": (1 + 2.5) / 2, "b": (2 + 2.5) / 2, "c": (3 + 1) / 2})

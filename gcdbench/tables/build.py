@@ -160,7 +160,9 @@ def _mark_best(
 
 def _without_names(reason: str) -> str:
     """One sentence for all columns that fail for the same reason."""
-    return "the best mean is not distinguishable from others" if "not distinguishable" in reason else reason
+    if "not distinguishable" in reason:
+        return "the best mean is not distinguishable from others"
+    return "the row with the best mean is behind another in the runs they share" if "behind" in reason else reason
 
 
 def _over_columns(
