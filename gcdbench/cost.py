@@ -66,14 +66,16 @@ class InferencePath(nn.Module):
         return logits
 
 
-def measure_cost(path: InferencePath, image_size: int, *, batch: int = 32, repeats: int = 20) -> Cost:
-    """Measure an inference path on the device it is on."""
+def measure_cost(
+    path: InferencePath, image_size: int, *, batch: int = 32, repeats: int = 20, trained: bool = True
+) -> Cost:
+    """Measure an inference path on the device it is on; ``trained`` False for the frozen network as it came."""
     path.eval()
     parameter = next(path.parameters())
     device = parameter.device
     one = torch.zeros(1, 3, image_size, image_size, device=device, dtype=parameter.dtype)
     many = one.expand(batch, -1, -1, -1).contiguous()
-    trained = [path.backbone.tail, *([path.prototypes] if path.prototypes is not None else [])]
+    changed = [module for module in (path.backbone.tail, path.prototypes) if trained and module is not None]
     with torch.no_grad():
         latency = _median_seconds(lambda: path(one), repeats, device)
         throughput = batch / _median_seconds(lambda: path(many), max(repeats // 4, 3), device)
@@ -81,7 +83,7 @@ def measure_cost(path: InferencePath, image_size: int, *, batch: int = 32, repea
     return Cost(
         image_size=image_size,
         parameters=count_parameters(path),
-        trained_parameters=sum(count_parameters(module) for module in trained),
+        trained_parameters=sum(count_parameters(module) for module in changed),
         flops=count_flops(path, image_size),
         latency_ms=1000 * latency,
         images_per_s=throughput,

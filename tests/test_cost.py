@@ -69,6 +69,7 @@ def test_a_feature_without_prototypes_is_a_path_too() -> None:
     path = InferencePath(TwoLayers(), None)
     assert path(torch.zeros(2, 3, SIZE, SIZE)).shape == (2, CHANNELS)
     assert measure_cost(path, SIZE, repeats=1).trained_parameters == count_parameters(path.backbone.tail)
+    assert measure_cost(path, SIZE, repeats=1, trained=False).trained_parameters == 0
 
 
 def test_without_a_network_there_is_nothing_to_measure() -> None:

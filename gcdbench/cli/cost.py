@@ -29,12 +29,14 @@ def command(
     import torch
 
     from gcdbench.cost import InferencePath, measure_cost, require_backbone
+    from gcdbench.environment import require_device
     from gcdbench.explain.restore import run_context
     from gcdbench.plugins.manager import get_manager
     from gcdbench.store.index import find_run
     from gcdbench.store.rundir import RunDirectory
     from gcdbench.training.deploy import CARD, load_model
 
+    require_device(device)
     if threads is not None:
         torch.set_num_threads(threads)
     rows = []
@@ -42,18 +44,18 @@ def command(
         directory = RunDirectory(find_run(runs, name))
         record = directory.record()
         backbone_name = require_backbone(record.get("backbone"))
-        note = ""
         ctx = run_context(directory, get_manager(), device=device)
-        if (directory.path / CARD).exists():
+        saved = (directory.path / CARD).exists()
+        if saved:
             model = load_model(directory.path, ctx=ctx)
             path = InferencePath(model.backbone, model.prototypes)
         else:
             path = InferencePath(ctx.backbone, None)
-            note = "no saved model: the frozen backbone alone, without clustering"
-        cost = measure_cost(path.to(device), int(record["image_size"]), batch=batch, repeats=repeats)
+        size = int(record["image_size"])
+        cost = measure_cost(path.to(device), size, batch=batch, repeats=repeats, trained=saved)
         rows.append({"run": record["run_id"], "method": record["method"], "backbone": backbone_name, **asdict(cost)})
-        if note:
-            rows[-1]["note"] = note
+        if not saved:
+            rows[-1]["note"] = "no saved model: the frozen backbone alone, without clustering"
     if as_json:
         echo_json(rows)
         return

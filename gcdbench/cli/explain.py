@@ -96,19 +96,27 @@ def command(
     result = Explanation(notes=[item.note for item in trained if item.note])
     if dataset_name is None:
         for item in trained:
-            require_same_images(own, item.record["identity"]["images"])
+            identity = item.record["identity"]
+            require_same_images(own, identity["images"])
+            if identity["manifest_sha256"] != first.record["identity"]["manifest_sha256"]:
+                result.notes.append(
+                    f"{item.name} (run {item.record['run_id'][:8]}) has another split than the first run: "
+                    "some of the images that are scored may have been labelled for it."
+                )
         scored = load_predictions(first, which)
         found = explain_run(first, own, scored, out, wanted=wanted, count=count)
         result = Explanation(files=found.files, pairs=found.pairs, notes=[*result.notes, *found.notes])
         ids = scored.ids
     else:
         ids = np.arange(len(own.store), dtype=np.int64)
-    if own.has_masks:
-        scores, figure = compare_maps(trained, own, ids, out)
+    masks = own.masks(ids) if own.has_masks else None
+    if masks is not None and masks.any():
+        scores, figure = compare_maps(trained, own, ids, masks, out)
         result.localisation.update(scores)
         result.files.append(figure)
     else:
-        result.notes.append(f"The dataset '{own.source.card.name}' has no lesion masks: maps are drawn, not scored.")
+        lack = "has no lesion masks" if masks is None else "shows no lesion in these images"
+        result.notes.append(f"The dataset '{own.source.card.name}' {lack}: maps are not scored.")
     result.files.append(out / "explanation.json")
     write_json(result.files[-1], summarise(result))
     if as_json:

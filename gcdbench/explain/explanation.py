@@ -14,7 +14,7 @@ from gcdbench.errors import ConfigError, StoreError
 from gcdbench.explain.confusion import assigned_classes, most_confused_images, most_confused_pairs, pair_examples
 from gcdbench.explain.drawing import draw_map, draw_mask, draw_overlay, draw_sheet, save_png
 from gcdbench.explain.images import Images
-from gcdbench.explain.localisation import Localisation, Maps, localise
+from gcdbench.explain.localisation import BoolMaps, Localisation, Maps, localise
 from gcdbench.explain.maps import attention_maps
 from gcdbench.explain.restore import Trained
 from gcdbench.store.predictions import ScoredSet, load_scored_set
@@ -63,42 +63,33 @@ def explain_run(
 ) -> Explanation:
     """Draw chosen images and confused pairs of one run, on its own dataset, into ``out``."""
     result = Explanation()
-    if trained.note:
-        result.notes.append(trained.note)
     chosen = choose_images(scored, wanted, count)
     _draw_chosen(trained, images, scored, chosen, out, result)
     _draw_pairs(trained, images, scored, out, result)
     return result
 
 
-def score_masks(trained: Trained, images: Images, ids: IntArray) -> tuple[dict[str, Localisation], dict[str, Maps]]:
-    """Localisation of every map the method offers on images ``ids``, and the maps."""
-    maps = attention_maps(trained.method, images.store.pixels, ids)
-    masks = images.masks(ids)
-    return {name: localise(values, masks) for name, values in maps.items()}, maps
-
-
 def compare_maps(
-    runs: Sequence[Trained], images: Images, ids: IntArray, out: Path, *, count: int = 6
+    runs: Sequence[Trained], images: Images, ids: IntArray, masks: BoolMaps, out: Path, *, count: int = 6
 ) -> tuple[dict[str, dict[str, Localisation]], Path]:
-    """Score all maps of all runs on the same images and draw them side by side in one figure."""
+    """Score all maps of all runs on the same images, some with a lesion, and draw them side by side in one figure."""
     scores: dict[str, dict[str, Localisation]] = {}
     columns: list[tuple[str, Localisation, Maps]] = []
     for trained in runs:
-        found, maps = score_masks(trained, images, ids)
+        maps = attention_maps(trained.method, images.store.pixels, ids)
+        found = {name: localise(values, masks) for name, values in maps.items()}
         label = trained.name if trained.name not in scores else f"{trained.name} {trained.record['run_id'][:6]}"
         scores[label] = found
         columns += [(f"{label}\n{name}", found[name], maps[name]) for name in found]
-    masks = images.masks(ids)
     shown = np.flatnonzero(masks.any(axis=(1, 2)))
-    shown = shown[np.linspace(0, len(shown) - 1, min(count, len(shown))).astype(np.int64)] if len(shown) else shown
+    shown = shown[np.linspace(0, len(shown) - 1, min(count, len(shown))).astype(np.int64)]
     pixels = images.pixels(ids[shown])
     rows = [
         [pixels[i], draw_mask(masks[place]), *(draw_overlay(pixels[i], maps[place]) for _, _, maps in columns)]
         for i, place in enumerate(shown)
     ]
     titles = [f"{name}\npoint {s.pointing:.1f} in {s.energy_inside:.1f}" for name, s, _ in columns]
-    area = columns[0][1].area if columns else float("nan")
+    area = columns[0][1].area
     sheet = draw_sheet(
         rows,
         columns=["input", "lesion", *titles],
@@ -111,9 +102,10 @@ def compare_maps(
 def _draw_chosen(
     trained: Trained, images: Images, scored: ScoredSet, chosen: IntArray, out: Path, result: Explanation
 ) -> None:
+    if not len(chosen):
+        return
     ids = scored.ids[chosen]
-    maps = next(iter(attention_maps(trained.method, images.store.pixels, ids).items()))
-    name, values = maps
+    name, values = next(iter(attention_maps(trained.method, images.store.pixels, ids).items()))
     pixels, masks, assigned = images.pixels(ids), images.masks(ids), assigned_classes(scored)[chosen]
     columns = ["input", name, "overlay", *(["lesion"] if images.has_masks else [])]
     rows, captions = [], []
@@ -124,8 +116,7 @@ def _draw_chosen(
         rows.append(panels)
         sheet = draw_sheet([panels], columns=columns, captions=captions[-1:], cell=160)
         result.files.append(save_png(sheet, out / "maps" / f"{i:03d}-image-{number}.png"))
-    if rows:
-        result.files.append(save_png(draw_sheet(rows, columns=columns, captions=captions), out / "maps.png"))
+    result.files.append(save_png(draw_sheet(rows, columns=columns, captions=captions), out / "maps.png"))
 
 
 def _draw_pairs(trained: Trained, images: Images, scored: ScoredSet, out: Path, result: Explanation) -> None:

@@ -146,7 +146,7 @@ class Engine:
         return torch.stack([value.float() for value in losses.values()]).sum()
 
     def _check(self, losses: dict[str, Tensor]) -> dict[str, float]:
-        """Values of the losses; stops the run, before anything is changed, when one or the gradient is not finite."""
+        """Values of the losses; stops the run, before a weight is changed, when one or the gradient is not finite."""
         norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
         # The step's only transfer from the device.
         *numbers, gradient = torch.stack([*(v.detach().float() for v in losses.values()), norm.float()]).tolist()
@@ -159,7 +159,7 @@ class Engine:
         if self.ctx.checkpoint_dir is not None and self.world.main:
             path = self.ctx.checkpoint_dir / checkpoint.FAILED
             checkpoint.write_state(path, self._state())
-            hint += f"; the state before this step is in {path}"
+            hint += f"; weights and optimiser before this step are in {path} (running statistics have seen its batch)"
         raise TrainingError(
             f"Training stopped at step {self.total_steps} (epoch {self.epoch + 1} of {self.config.epochs}): "
             f"{', '.join(culprits) or 'the gradient'} is not finite ({told}, gradient norm = {gradient:.6g}).",

@@ -103,6 +103,42 @@ def test_pictures_and_numbers_of_one_run(call: Callable[..., Result], trained: t
         assert np.asarray(Image.open(path)).std() > 0
 
 
+def test_masks_are_scored_without_pictures(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    result = call("explain", trained[2]["small"], "--count", "0", "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["localisation"]["small"]["feature energy"]["n"] > 0
+    assert not (tmp_path / "out" / "maps").exists()
+
+
+def test_images_without_a_lesion_are_drawn_and_not_scored(
+    call: Callable[..., Result], trained: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gcdbench.explain.images import Images
+
+    monkeypatch.setattr(Images, "masks", lambda self, ids: np.zeros((len(ids), 32, 32), dtype=np.bool_))
+    result = call("explain", trained[2]["small"], "--count", "1", "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["localisation"] == {}
+    assert "shows no lesion in these images" in found["notes"][-1]
+
+
+def test_a_run_of_another_split_is_named(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    _, runs, ids = trained
+    record = next(runs.glob(f"*/*/{ids['small']}")) / "run.json"
+    content = record.read_text()
+    other = json.loads(content)
+    other["identity"]["manifest_sha256"] = "0" * 64
+    record.write_text(json.dumps(other))
+    try:
+        arguments = ("explain", ids["looking"], ids["small"], "--count", "0", "--out", tmp_path / "out", "--json")
+        notes = json.loads(call(*arguments).stdout)["notes"]
+    finally:
+        record.write_text(content)
+    assert [note for note in notes if "another split" in note and note.startswith("small")]
+    assert not [note for note in notes if "another split" in note and note.startswith("looking")]
+
+
 def test_a_method_without_attention_shows_its_energy(
     call: Callable[..., Result], trained: tuple, tmp_path: Path
 ) -> None:
@@ -190,3 +226,9 @@ def test_cost_is_the_same_for_a_method_with_training_only_modules(call: Callable
     text = call("cost", ids["small"], "--repeats", "1", "--batch", "1").output
     assert "FLOPs" in text
     assert "peak memory" in text
+
+
+def test_cost_is_not_measured_on_a_device_that_is_not_there(call: Callable[..., Result], trained: tuple) -> None:
+    refused = call("cost", trained[2]["small"], "--device", "cuda:99")
+    assert refused.exit_code == 2
+    assert "no device 'cuda:99'" in refused.stderr

@@ -21,7 +21,9 @@ def test_upsampling_is_torchs_bilinear(cells: tuple[int, int], size: int) -> Non
     np.testing.assert_allclose(upsample(maps, size), expected.numpy(), atol=1e-5)
 
 
-def test_scores_are_their_definitions() -> None:
+@pytest.mark.parametrize("chunk", [1, 3, 256])
+def test_scores_are_their_definitions(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr("gcdbench.explain.localisation.CHUNK", chunk)
     rng = np.random.default_rng(1)
     maps = rng.random((5, 4, 4)).astype(np.float32)
     masks = rng.random((5, 16, 16)) < 0.3
