@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gcdbench.config import Bounds, Count, NotNegative, Positive, Share
 from gcdbench.data.card import DatasetCard, load_card
 from gcdbench.data.types import DatasetRequest, DatasetSource, GCDData, ImageView, TaskInfo
 from gcdbench.errors import ConfigError, DataError, GCDBenchError, TrainingError
@@ -36,7 +37,9 @@ _LAZY = {
 __all__ = [
     "Backbone",
     "Batch",
+    "Bounds",
     "ConfigError",
+    "Count",
     "DataError",
     "DatasetCard",
     "DatasetRequest",
@@ -45,9 +48,12 @@ __all__ = [
     "GCDData",
     "ImageView",
     "Method",
+    "NotNegative",
     "ParametricMethod",
+    "Positive",
     "Prediction",
     "RunContext",
+    "Share",
     "SimGCD",
     "SimGCDConfig",
     "TailOutput",

@@ -8,16 +8,41 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union
+from typing import Annotated, Any, Literal, TypeVar, Union
 
 from gcdbench.errors import ConfigError
 
 T = TypeVar("T")
 
 
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """The numbers that a field takes, as in ``tau: Annotated[float, Bounds(above=0)]``; all bounds given must hold."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+
+    def contains(self, number: float) -> bool:
+        """Whether a field takes ``number``."""
+        return self.least <= number <= self.most and self.above < number < self.below
+
+    def __str__(self) -> str:
+        words = {"least": "at least", "most": "at most", "above": "above", "below": "below"}
+        given = ((words[name], value) for name, value in dataclasses.asdict(self).items() if math.isfinite(value))
+        return " and ".join(f"{word} {value:g}" for word, value in given)
+
+
+Share = Annotated[float, Bounds(least=0, most=1)]
+Positive = Annotated[float, Bounds(above=0)]
+NotNegative = Annotated[float, Bounds(least=0)]
+Count = Annotated[int, Bounds(least=1)]
+
+
 def field_types(config_class: type[Any]) -> dict[str, Any]:
     """Every settable key of a config class with its type; nested dataclasses give dotted keys."""
-    hints = typing.get_type_hints(config_class)
+    hints = typing.get_type_hints(config_class, include_extras=True)
     found: dict[str, Any] = {}
     for field in dataclasses.fields(config_class):
         kind = hints[field.name]
@@ -32,6 +57,12 @@ def field_types(config_class: type[Any]) -> dict[str, Any]:
 def convert(key: str, value: object, kind: Any) -> Any:
     """``value`` (text from the command line, or a TOML value) as an instance of ``kind``."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        found = convert(key, value, arguments[0])
+        for bounds in arguments[1:]:
+            if isinstance(bounds, Bounds) and not bounds.contains(found):
+                raise ConfigError(f"'{key}' must be {bounds}, not {value}.")
+        return found
     if origin in (Union, types.UnionType):
         options = [a for a in arguments if a is not type(None)]
         # Where any text is allowed, "none" is that text: weights=none asks for a random network.

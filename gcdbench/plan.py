@@ -160,7 +160,7 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         sections[section][name] = value
 
     settings = apply_overrides(preset.settings, sections["settings"])
-    check_settings(settings)
+    parse_views(settings.views)
     if method.needs_backbone or "backbone" in sections["settings"]:
         manager.get("backbones", settings.backbone)  # a name that is not used must be right, too
     if not method.needs_backbone:
@@ -168,7 +168,6 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
     if not method.trained:
         settings = dataclasses.replace(settings, views="none", augmentation="none")
     training = apply_overrides(preset.training, sections["training"])
-    check_training(training)
     manifest = _given_split(request, sections["protocol"])
     protocol = (
         manifest.protocol
@@ -239,24 +238,6 @@ def _given_split(request: RunRequest, protocol_overrides: Mapping[str, object]) 
     if request.protocol is not None or protocol_overrides:
         raise ConfigError("--split brings its own protocol: leave --protocol and --set protocol.… out.")
     return read_split(Path(request.split))
-
-
-def check_settings(settings: RunSettings) -> None:
-    """Values that no run can use, found before anything is decoded."""
-    if settings.image_size < 16:
-        raise ConfigError(f"image_size must be at least 16, not {settings.image_size}.")
-    parse_views(settings.views)
-    if settings.precision not in ("float32", "bfloat16", "float16"):
-        raise ConfigError(f"precision must be float32, bfloat16 or float16, not '{settings.precision}'.")
-
-
-def check_training(training: TrainingConfig) -> None:
-    """Values that no training can use."""
-    if training.epochs < 1 or training.batch_size < 2 or training.lr <= 0:
-        raise ConfigError(
-            "epochs must be at least 1, batch_size at least 2 and lr above 0, "
-            f"not {training.epochs}, {training.batch_size} and {training.lr}."
-        )
 
 
 def identity_of(

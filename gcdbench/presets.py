@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
+from gcdbench.config import Bounds
 from gcdbench.errors import UnknownName
 from gcdbench.training.config import TrainingConfig
 
@@ -19,10 +21,10 @@ class RunSettings:
 
     backbone: str = "efficientnet-lite0"
     weights: str | None = None
-    image_size: int = 128
+    image_size: Annotated[int, Bounds(least=16)] = 128
     views: str = "bank:16"
     augmentation: str = "paper"
-    precision: str = "float32"
+    precision: Literal["float32", "bfloat16"] = "float32"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcdbench.config import apply_overrides, field_types, parse_assignment
+from gcdbench.config import Bounds, Count, NotNegative, Positive, Share, apply_overrides, field_types, parse_assignment
 from gcdbench.errors import ConfigError
 
 
@@ -110,3 +110,36 @@ def test_choices_among_numbers_and_tuples_of_fixed_length() -> None:
 def test_numbers_must_be_finite(value: object) -> None:
     with pytest.raises(ConfigError, match="'rate' must be a finite number"):
         apply_overrides(Outer(), {"rate": value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounded:
+    share: Share = 0.5
+    rate: Positive = 0.1
+    weight: NotNegative = 1.0
+    count: Count = 1
+    momentum: Annotated[float, Bounds(least=0, below=1)] = 0.9
+    inner: Inner = field(default_factory=Inner)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("share", "35", "'share' must be at least 0 and at most 1, not 35."),
+        ("share", -0.1, "'share' must be at least 0 and at most 1, not -0.1."),
+        ("rate", "0", "'rate' must be above 0, not 0."),
+        ("weight", "-1", "'weight' must be at least 0, not -1."),
+        ("count", 0, "'count' must be at least 1, not 0."),
+        ("count", "1.5", "'count' must be of type int, not '1.5'."),
+        ("momentum", "1", "'momentum' must be at least 0 and below 1, not 1."),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_with_its_bounds(key: str, value: object, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        apply_overrides(Bounded(), {key: value})
+    assert refused.value.message == said
+
+
+def test_numbers_at_their_bounds_are_taken() -> None:
+    edges = {"share": "1", "rate": "1e-9", "weight": "0", "count": "1", "momentum": "0"}
+    assert apply_overrides(Bounded(), edges) == Bounded(share=1.0, rate=1e-9, weight=0.0, count=1, momentum=0.0)

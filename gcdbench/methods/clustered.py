@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gcdbench.config import Count, NotNegative, Positive, Share
 from gcdbench.data.types import GCDData
 from gcdbench.methods.clustering import Floats, normalise_rows
 from gcdbench.methods.ss_kmeans import cluster_task
@@ -23,13 +24,13 @@ class ClusteredConfig:
     ends in 65,536, a leftover of DINO's that serves nothing here. n_init, max_iter, tol: the final k-means.
     """
 
-    lambda_: float = 0.35
-    tau_u: float = 1.0
-    tau_c: float = 0.07
-    projection: int = 256
-    n_init: int = 100
-    max_iter: int = 200
-    tol: float = 1e-4
+    lambda_: Share = 0.35
+    tau_u: Positive = 1.0
+    tau_c: Positive = 0.07
+    projection: Count = 256
+    n_init: Count = 100
+    max_iter: Count = 200
+    tol: NotNegative = 1e-4
 
 
 class ClusteredMethod(ParametricMethod):

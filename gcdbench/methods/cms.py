@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import Count, Positive, Share
 from gcdbench.context import derive_seed
 from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
 from gcdbench.errors import TrainingError
@@ -30,15 +31,15 @@ class CMSConfig:
     denominator: "code" leaves the positive out, "paper" has it in. projection: width of the embedding.
     """
 
-    lambda_: float = 0.35
-    tau_u: float = 0.25
-    tau_c: float = 0.07
-    neighbours: int = 8
-    alpha: float = 0.5
+    lambda_: Share = 0.35
+    tau_u: Positive = 0.25
+    tau_c: Positive = 0.07
+    neighbours: Count = 8
+    alpha: Share = 0.5
     denominator: Literal["code", "paper"] = "code"
-    projection: int = 512
-    patience: int = 2
-    max_shifts: int = 20
+    projection: Count = 512
+    patience: Count = 2
+    max_shifts: Count = 20
 
 
 class CMS(ParametricMethod):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import Count, NotNegative, Positive, Share
 from gcdbench.context import derive_seed
 from gcdbench.data.types import IntArray
 from gcdbench.methods.clustered import ClusteredConfig, ClusteredMethod
@@ -29,14 +30,14 @@ class DCCLConfig(ClusteredConfig):
     """
 
     communities: Algorithm = field(default_factory=default_algorithm)
-    neighbours: int = 15
+    neighbours: Count = 15
     threshold: float = 0.6
-    min_size: int = 5
-    per_concept: int = 16
-    tau_concept: float = 0.05
-    concept_start: float = 0.04
-    concept_end: float = 0.4
-    momentum: float = 0.1
+    min_size: Count = 5
+    per_concept: Count = 16
+    tau_concept: Positive = 0.05
+    concept_start: NotNegative = 0.04
+    concept_end: NotNegative = 0.4
+    momentum: Share = 0.1
 
 
 class DCCL(ClusteredMethod):

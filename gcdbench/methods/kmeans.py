@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gcdbench.config import Count, NotNegative
 from gcdbench.data.types import GCDData, ImageView, TaskInfo
 from gcdbench.errors import TrainingError
 from gcdbench.methods.base import Prediction
@@ -22,9 +23,9 @@ _CHUNK = 256
 class KMeansConfig:
     """scikit-learn's defaults for the iterations; features have length 1, as in GCD."""
 
-    n_init: int = 10
-    max_iter: int = 300
-    tol: float = 1e-4
+    n_init: Count = 10
+    max_iter: Count = 300
+    tol: NotNegative = 1e-4
     normalise: bool = True
 
 
@@ -32,10 +33,10 @@ class KMeansConfig:
 class PixelsKMeansConfig:
     """``side``: images are averaged down to side × side pixels."""
 
-    n_init: int = 10
-    max_iter: int = 300
-    tol: float = 1e-4
-    side: int = 32
+    n_init: Count = 10
+    max_iter: Count = 300
+    tol: NotNegative = 1e-4
+    side: Count = 32
 
 
 class KMeans:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import NotNegative, Positive, Share
 from gcdbench.data.types import TaskInfo
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.training import losses
@@ -28,13 +29,13 @@ class LegoGCDConfig(SimGCDConfig):
     """
 
     dkl: Literal["code", "paper"] = "code"
-    dkl_weight: float = 1.0
+    dkl_weight: NotNegative = 1.0
     ler: Literal["single", "multi"] = "single"
-    ler_threshold: float = 0.7
-    ler_temperature: float = 0.05
+    ler_threshold: Share = 0.7
+    ler_temperature: Positive = 0.05
     ler_margin: float = 0.4
     ler_detach: bool = False
-    prior_momentum: float = 0.999
+    prior_momentum: Share = 0.999
 
 
 class LegoGCD(SimGCD):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import Count, NotNegative, Share
 from gcdbench.methods.neighbours import nearest_neighbours, rows_of
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.training.batch import Batch
@@ -26,9 +27,9 @@ class NGUFApproxConfig(SimGCDConfig):
     distill_weight: weight of agreeing with the prediction stored when the image was last seen.
     """
 
-    neighbours: int = 8
-    neighbour_weight: float = 0.5
-    distill_weight: float = 0.5
+    neighbours: Count = 8
+    neighbour_weight: Share = 0.5
+    distill_weight: NotNegative = 0.5
 
 
 class NGUFApprox(SimGCD):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import NotNegative, Positive
 from gcdbench.data.types import ImageView
 from gcdbench.methods.neighbours import nearest_neighbours
 from gcdbench.training import losses
@@ -24,11 +25,11 @@ class ORCAConfig:
     fixed_margin: a margin for the whole run instead of the measured one (0.5 was reported to do better).
     """
 
-    tau: float = 0.1
-    max_margin: float = 0.5
+    tau: Positive = 0.1
+    max_margin: NotNegative = 0.5
     fixed_margin: float | None = None
-    pair_weight: float = 1.0
-    entropy_weight: float = 1.0
+    pair_weight: NotNegative = 1.0
+    entropy_weight: NotNegative = 1.0
 
 
 class ORCA(ParametricMethod):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gcdbench.config import Count, NotNegative, Positive, Share
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
@@ -23,11 +24,11 @@ class RSPlusConfig:
     outputs ("old", the GCD paper's wording) or among all K. tau: temperature of the cosine head.
     """
 
-    top_k: int = 5
-    consistency: float = 5.0
-    ramp: float = 0.25
+    top_k: Count = 5
+    consistency: NotNegative = 5.0
+    ramp: Share = 0.25
     supervised_outputs: Literal["old", "all"] = "old"
-    tau: float = 0.1
+    tau: Positive = 0.1
 
 
 class RSPlus(ParametricMethod):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
+from gcdbench.config import NotNegative, Positive, Share
 from gcdbench.data.types import TaskInfo
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
@@ -26,15 +27,15 @@ class SimGCDConfig:
     labelled rows only (SupCon), "paper" for Eqs. 1 and 2 to the letter.
     """
 
-    lambda_: float = 0.35
-    memax_weight: float = 2.0
+    lambda_: Share = 0.35
+    memax_weight: NotNegative = 2.0
     entropy: Literal["maximise", "minimise"] = "maximise"
-    tau_u: float = 1.0
-    tau_c: float = 0.07
-    tau_s: float = 0.1
-    teacher_start: float = 0.07
-    teacher_end: float = 0.04
-    teacher_warmup: float = 0.15
+    tau_u: Positive = 1.0
+    tau_c: Positive = 0.07
+    tau_s: Positive = 0.1
+    teacher_start: Positive = 0.07
+    teacher_end: Positive = 0.04
+    teacher_warmup: Share = 0.15
     contrastive: Literal["code", "paper"] = "code"
 
 

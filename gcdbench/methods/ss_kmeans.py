@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from gcdbench.config import Count
 from gcdbench.context import RunContext
 from gcdbench.data.types import GCDData, TaskInfo
 from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans
@@ -15,8 +16,8 @@ from gcdbench.methods.kmeans import KMeans, KMeansConfig
 class SSKMeansConfig(KMeansConfig):
     """The values of GCD's script (its code's own defaults are 10 starts of 10 iterations)."""
 
-    n_init: int = 100
-    max_iter: int = 200
+    n_init: Count = 100
+    max_iter: Count = 200
 
 
 class Effort(Protocol):

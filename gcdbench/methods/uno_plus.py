@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gcdbench.config import Count, Positive
 from gcdbench.data.types import GCDData
 from gcdbench.methods.sinkhorn import sinkhorn
 from gcdbench.training.batch import Batch
@@ -20,11 +21,11 @@ from gcdbench.training.parametric import ParametricMethod
 class UNOPlusConfig:
     """UNO's values: four heads, ε = 0.05, three iterations; overclustering as for its smaller tasks."""
 
-    heads: int = 4
-    overcluster: int = 3
-    epsilon: float = 0.05
-    iterations: int = 3
-    tau: float = 0.1
+    heads: Count = 4
+    overcluster: Count = 3
+    epsilon: Positive = 0.05
+    iterations: Count = 3
+    tau: Positive = 0.1
 
 
 class UNOPlus(ParametricMethod):

@@ -47,6 +47,18 @@ def runs(tmp_path: Path) -> Path:
         (("export", "a.zip", "--dataset", "pbc"), "known: kvasir"),
         (("sweep", "main", "--protocol", "paper-statd", "--dry-run"), "did you mean 'paper-stated'"),
         (("sweep", "main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "no protocol named 'x'"),
+        (
+            ("run", "--method", "simgcd", "--dataset", "phantom", "--set", "teacher_warmup=30"),
+            "at least 0 and at most 1",
+        ),
+        (("run", "-m", "simgcd", "-d", "phantom", "--set", "tau_s=0"), "'tau_s' must be above 0, not 0"),
+        (("run", "-m", "simgcd", "-d", "phantom", "--set", "momentum=1.5"), "at least 0 and below 1"),
+        (("run", "-m", "simgcd", "-d", "phantom", "--set", "epochs=0"), "'epochs' must be at least 1"),
+        (("run", "-m", "simgcd", "-d", "phantom", "--set", "image_size=8"), "must be at least 16, not 8"),
+        (
+            ("run", "--method", "simgcd", "--dataset", "phantom", "--set", "precision=float16"),
+            "one of float32, bfloat16",
+        ),
         (("explain", "x", "--images", "3,x"), "'3,x' is not a list of image ids"),
         (("run", "-m", "pixels-kmeans", "-d", "phantom", "--set", "backbone=resnet81"), "did you mean 'resnet18'"),
         (("run", "-m", "simgcd", "-d", "phantom", "--set", "lr=1", "--set", "lr=2"), "'lr' is given twice"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from gcdbench.api import SimGCDConfig
+from gcdbench.api import Bounds, Count, NotNegative, Positive, Share, SimGCDConfig
 
 Signal = Literal["A", "W", "G"]
 
@@ -35,27 +35,22 @@ class FAACConfig:
     kernel: int = 3
     padding: Literal["circular", "zeros"] = "circular"
     init: Literal["delta", "uniform"] = "delta"
-    cutoff: float = 0.25
+    cutoff: NotNegative = 0.25
     border: Literal["valid", "replicate", "zeros"] = "valid"
-    ddof: int = 0
+    ddof: Literal[0, 1] = 0
     gamma: float = 1.0
     learn_gamma: bool = True
-    eps: float = 1e-6
-    k: int = 8
+    eps: Positive = 1e-6
+    k: Count = 8
     k_scaled: bool = False
     grid: int | None = None
-    delta: float = 0.65
-    min_matches: int = 1
+    delta: Annotated[float, Bounds(least=-1, most=1)] = 0.65
+    min_matches: Count = 1
     weight_gradient: bool = False
-    start: float = 0.0
+    start: Share = 0.0
 
     def __post_init__(self) -> None:
         _require(self.kernel >= 1 and self.kernel % 2 == 1, f"faac.kernel must be odd, not {self.kernel}.")
-        _require(self.k >= 1, f"faac.k must be at least 1, not {self.k}.")
-        _require(self.min_matches >= 1, f"faac.min_matches must be at least 1, not {self.min_matches}.")
-        _require(self.ddof in (0, 1), f"faac.ddof must be 0 or 1, not {self.ddof}.")
-        _require(self.eps > 0, f"faac.eps must be above 0, not {self.eps}.")
-        _require(0 <= self.start <= 1, f"faac.start is a share of the run, from 0 to 1, not {self.start}.")
         _require(
             self.glec or self.filter != "high-pass" or self.feature == "none",
             "A high-pass removes the mean of every channel: without GLEC (faac.glec=false) the pooled feature is 0.",
@@ -78,41 +73,39 @@ class ACAMConfig:
 
     signals: tuple[Signal, ...] = ("A", "W", "G")
     percentile: Literal["rank", "running"] = "rank"
-    momentum: float = 0.99
-    low: float = 0.05
-    high: float = 0.95
+    momentum: Annotated[float, Bounds(least=0, below=1)] = 0.99
+    low: Share = 0.05
+    high: Share = 0.95
     match: Literal["mean", "weighted"] = "mean"
     views: Literal["both", "first"] = "both"
     detach: bool = True
     direction: Literal["confident", "ambiguous"] = "confident"
-    angular_max: float = 0.2
-    cosine_max: float = 0.2
-    scale: float = 10.0
-    gate: float = 0.3
+    angular_max: Annotated[float, Bounds(least=0, most=math.pi)] = 0.2
+    cosine_max: Share = 0.2
+    scale: Positive = 10.0
+    gate: Annotated[float, Bounds(least=0, below=1)] = 0.3
     overshoot: Literal["clamp", "wrap"] = "clamp"
-    cos_eps: float = 1e-6
+    cos_eps: Annotated[float, Bounds(above=0, below=1)] = 1e-6
     negative_margin: Literal["as-written", "raised"] = "as-written"
 
     def __post_init__(self) -> None:
-        _require(0 <= self.gate < 1, f"acam.gate must lie in [0, 1), not {self.gate}.")
-        _require(0 <= self.angular_max <= math.pi, f"acam.angular_max is an angle in [0, π], not {self.angular_max}.")
-        _require(0 <= self.cosine_max <= 1, f"acam.cosine_max must lie in [0, 1], not {self.cosine_max}.")
-        _require(self.scale > 0, f"acam.scale must be above 0, not {self.scale}.")
-        _require(0 <= self.low < self.high <= 1, "acam.low and acam.high must be shares with low < high.")
-        _require(0 <= self.momentum < 1, f"acam.momentum must lie in [0, 1), not {self.momentum}.")
+        _require(self.low < self.high, f"acam.low must be below acam.high, not {self.low} and {self.high}.")
+        _require(
+            bool(self.signals) or self.direction == "confident",
+            "A fixed margin (acam.signals empty) has no direction: leave acam.direction out.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MedXploreConfig(SimGCDConfig):
     """SimGCD's settings, the weights of the two added losses, and the settings of both modules."""
 
-    alpha: float = 1.0
-    beta: float = 0.5
+    alpha: NotNegative = 1.0
+    beta: NotNegative = 0.5
     faac: FAACConfig = field(default_factory=FAACConfig)
     acam: ACAMConfig = field(default_factory=ACAMConfig)
 
     def __post_init__(self) -> None:
-        _require(self.alpha >= 0 and self.beta >= 0, "alpha and beta are weights: they must not be negative.")
         _require(
             self.alpha == 0 or self.has_attention,
             "The patch loss needs FAAC's attention: set alpha=0, or faac.enabled=true and faac.glec=true.",
