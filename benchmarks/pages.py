@@ -10,6 +10,8 @@ rows on one dataset, mean ± sd of the accuracies and of false-old; of certain s
 what two classes exchange, where these follow.
 docs/fidelity.md: ``<!-- seeds: SUITE DATASET CLASS CLASS -->`` to ``<!-- end of seeds -->`` holds the suite's first two
 rows seed by seed, and with groups of seeds (``0-9 10-19``) behind the classes their paired differences.
+docs/fidelity.md: ``<!-- border: DATASET -->`` to ``<!-- end of border -->`` holds what :mod:`benchmarks.border` finds
+of SimGCD and MedXplore, of groups with several seeds and of settings that both share.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
 and settings that the row names.
 """
@@ -24,6 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from benchmarks.border import border_table
 from benchmarks.seed_tables import difference_table, pair_table, read_rows, seed_table
 from gcdbench.plan import RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import get_manager
@@ -77,6 +80,11 @@ SEEDS_BLOCK = re.compile(
 )
 """``SUITE DATASET CLASS CLASS``: a suite's rows seed by seed; with groups of seeds behind, the differences of its two
 rows; with a group and ``ROW:REFERENCE`` pairs, the differences of those."""
+BORDER_BLOCK = re.compile(
+    r"(?P<begin><!-- border: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of border -->)", re.DOTALL
+)
+BORDER_METHODS = ("simgcd", "medxplore")
+BORDER_SETTINGS = frozenset({"memax_weight", "augmentation"})
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
@@ -246,6 +254,22 @@ def fill_seeds(page: str, records: Sequence[CellRecord]) -> str:
     return SEEDS_BLOCK.sub(made, page)
 
 
+def fill_border(page: str, groups: Sequence[Group]) -> str:
+    """The page with every marked table of borders made anew."""
+
+    def made(found: re.Match[str]) -> str:
+        shown = {
+            group.name: group.runs
+            for group in groups
+            if group.dataset == found["dataset"]
+            and group.method in BORDER_METHODS
+            and (len(group.runs) >= SEVERAL or set(group.changes) <= BORDER_SETTINGS)
+        }
+        return f"{found['begin']}\n{border_table(shown)}\n\n{found['end']}"
+
+    return BORDER_BLOCK.sub(made, page)
+
+
 def suite_page(path: Path, records: Sequence[CellRecord]) -> str:
     """The table that a file of benchmarks/results/tables is named after."""
     suite, _, row = path.stem.partition(".against-")
@@ -263,9 +287,10 @@ def suite_page(path: Path, records: Sequence[CellRecord]) -> str:
 def all_pages(records: Sequence[CellRecord]) -> dict[Path, str]:
     """Every page that holds measured numbers, as the records have them."""
     groups = group_runs(records)
+    ledger = fill_border(fill_ledger(LEDGER.read_text(encoding="utf-8"), groups), groups)
     return {
         README: fill_means(fill_readme(README.read_text(encoding="utf-8"), groups), records),
-        LEDGER: fill_seeds(fill_means(fill_ledger(LEDGER.read_text(encoding="utf-8"), groups), records), records),
+        LEDGER: fill_seeds(fill_means(ledger, records), records),
         SPEED: fill_means(SPEED.read_text(encoding="utf-8"), records),
         **{path: suite_page(path, records) for path in sorted(TABLES.glob("*.md"))},
     }

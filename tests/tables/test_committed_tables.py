@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +110,35 @@ def test_a_table_of_one_seed_shows_that_seed_and_what_two_classes_exchange() -> 
         assert cells[1] == pytest.approx(100 * (1 - wrong.mean()), abs=0.051)
         assert cells[-2] == swapped.sum()
         assert cells[-1] == pytest.approx(100 * (wrong & ~swapped).mean(), abs=0.051)
+
+
+def test_the_table_of_borders_follows_from_the_committed_runs() -> None:
+    pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
+    border = pytest.importorskip("benchmarks.border")
+    records = cell_records(load_runs(RESULTS / "runs"))
+    page = pages.LEDGER.read_text(encoding="utf-8")
+    assert len(pages.BORDER_BLOCK.findall(page)) == page.count("<!-- border:") == 1
+    assert pages.fill_border(page, pages.group_runs(records)) == page
+    assert pages.fill_border(page, pages.group_runs(r for r in records if r.seed != 0)) != page
+    run = next(r for r in records if (r.method, r.dataset, r.status) == ("simgcd", "kvasir", DONE))
+    events = [json.loads(line) for line in (run.path / "events.jsonl").read_text().splitlines()]
+    last = max((event for event in events if event["type"] == "epoch"), key=lambda event: event["epoch"])
+    config = run.identity["config"]
+    assert border.spread(run) * (1 - config["lambda_"]) * config["memax_weight"] == pytest.approx(
+        last["losses"]["memax"]
+    )
+
+
+def test_the_spread_without_an_error_is_the_mean_over_all_batches() -> None:
+    """Every batch of four images of three classes, one of them old, with its chance; w = 1/5."""
+    border = pytest.importorskip("benchmarks.border", reason="runs from the repository's root")
+    chances = (0.6, 0.2, 0.2)
+    expected = 0.0
+    for batch in product(range(3), repeat=4):
+        shares = [batch.count(c) / 4 for c in range(3)]
+        entropy = -sum(share * math.log(share) for share in shares if share)
+        expected += math.prod(chances[c] for c in batch) * (math.log(3) - entropy)
+    assert border.errorless_spread(1, 2, 0.2, 4) == pytest.approx(expected)
 
 
 def test_differences_are_the_first_of_a_pair_minus_the_second() -> None:

@@ -1,0 +1,61 @@
+"""How far the mean-entropy term has spread a run's predictions, and where its border between old and new lies.
+
+The term asks for a mean prediction p̄ that is uniform over the classes. Half of a batch is labelled, and so old, and
+some of the other half is old as well: a batch predicted without an error is not uniform. What the term takes from it
+goes from the old classes to the new ones.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import binom
+
+from gcdbench.store.rundir import RunDirectory
+from gcdbench.tables.records import CellRecord
+
+COLUMNS = ("n", "log K − H(p̄)", "old taken for new (false-new)", "new taken for old (false-old)")
+
+
+def spread(run: CellRecord) -> float:
+    """log K − H(p̄) in the last epoch, the mean over its batches: 0 where all classes are predicted equally often."""
+    config = run.identity["config"]
+    weight = (1 - config["lambda_"]) * config["memax_weight"]
+    last = [event for event in RunDirectory(run.path).events() if event["type"] == "epoch"][-1]
+    return float(last["losses"]["memax"]) / weight
+
+
+def errorless_spread(old: int, new: int, old_share_of_unlabelled: float, batch: int) -> float:
+    """The same of batches whose images are all predicted right and with certainty, for classes of equal size.
+
+    Exact: an image of the batch is of class c with probability π_c, so c's count is binomial.
+    """
+    old_share = (1 + old_share_of_unlabelled) / 2
+    chances = [old_share / old] * old + [(1 - old_share) / new] * new
+    counts = np.arange(1, batch + 1)
+    shares = counts / batch
+    entropies = (-float(binom.pmf(counts, batch, chance) @ (shares * np.log(shares))) for chance in chances)
+    return math.log(old + new) - sum(entropies)
+
+
+def border_table(groups: Mapping[str, Sequence[CellRecord]]) -> str:
+    """One line a group of runs, the most spread predictions first; the last line is what no error would give."""
+    run = next(iter(groups.values()))[0]
+    split = RunDirectory(run.path).record()["split"]
+    errorless = errorless_spread(
+        len(split["old_classes"]),
+        len(split["new_classes"]),
+        split["old_share_of_unlabelled"],
+        run.identity["training"]["batch_size"],
+    )
+    lines = [f"| run | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
+    spreads = {name: statistics.mean(map(spread, runs)) for name, runs in groups.items()}
+    for name in sorted(groups, key=spreads.__getitem__):
+        errors = (statistics.mean(run.scores[score] for run in groups[name]) for score in ("false_new", "false_old"))
+        cells = [str(len(groups[name])), f"{spreads[name]:.3f}", *(f"{error:.1f}" for error in errors)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines.append(f"| every image right | – | {errorless:.3f} | 0.0 | 0.0 |")
+    return "\n".join(lines)
