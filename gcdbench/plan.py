@@ -16,7 +16,7 @@ from gcdbench.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
 from gcdbench.presets import RunSettings, default_preset, get_preset
-from gcdbench.protocol import KPolicy, Protocol, default_protocol, named_protocol
+from gcdbench.protocol import KPolicy, Protocol, default_protocol, named_protocol, renamed
 from gcdbench.training.config import TrainingConfig
 
 PROTOCOL_PREFIX = "protocol."
@@ -149,7 +149,8 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
 
     sections: dict[str, dict[str, object]] = {"settings": {}, "training": {}, "protocol": {}, "config": {}}
     places = _places(own_keys)
-    for key, value in {**variant, **request.overrides}.items():
+    # One after the other: a setting has two names, and what was said last counts.
+    for key, value in (*variant.items(), *request.overrides.items()):
         found = places.get(key)
         if not found:
             raise unknown_key(key, places)
@@ -174,14 +175,7 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         if manifest
         else named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
     )
-    changed = apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX)
-    if changed != protocol:
-        # A protocol with a changed rule is another protocol and must not be mistaken for the named one.
-        # The name holds what really differs, as values: "0.30" and "0.3" are one protocol.
-        before = protocol.card()
-        differing = sorted((key, value) for key, value in changed.card().items() if value != before[key])
-        changes = ",".join(f"{key}={value}" for key, value in differing)
-        changed = dataclasses.replace(changed, name=f"{protocol.name}+{changes}")
+    changed = renamed(protocol, apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX))
     return RunPlan(
         method=method,
         dataset=dataset,

@@ -105,3 +105,15 @@ def named_protocol(name: str, dataset: str) -> Protocol:
     if name == "paper-implied":
         return replace(stated, label_fraction=PAPER_IMPLIED_FRACTION.get(dataset, stated.label_fraction))
     return stated
+
+
+def renamed(protocol: Protocol, changed: Protocol) -> Protocol:
+    """``changed`` under a name of its own: with a changed rule it must not be mistaken for the named protocol.
+
+    The name holds what really differs, as values: "0.30" and "0.3" are one protocol.
+    """
+    before = protocol.card()
+    differing = sorted((key, value) for key, value in changed.card().items() if value != before[key])
+    if not differing:
+        return changed
+    return replace(changed, name=f"{protocol.name}+{','.join(f'{key}={value}' for key, value in differing)}")

@@ -97,3 +97,12 @@ def test_a_changed_protocol_is_named_by_its_values_not_by_their_spelling() -> No
     assert name(label_fraction="0.30") == name(label_fraction="3e-1") == "half+label_fraction=0.3"
     assert name(label_fraction="0.5") == "half"
     assert name(label_fraction="0.5", split_seed="1") == "half+split_seed=1"
+
+
+def test_the_command_line_wins_over_the_file_of_a_variant(tmp_path: Path) -> None:
+    stored = RunRequest(method="simgcd", dataset="phantom", preset="smoke", variant="paper-equations")
+    file = tmp_path / "config.toml"
+    file.write_text(tomli_w.dumps(make_plan(stored, get_manager()).resolved()))
+    for name in ("contrastive", "config.contrastive"):
+        plan = make_plan(merge_request(file, overrides={name: "code"}, dataset_options={}), get_manager())
+        assert plan.config.contrastive == "code"

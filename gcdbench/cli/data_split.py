@@ -125,11 +125,13 @@ def _make(
     from gcdbench.data.manifest import make_split
     from gcdbench.data.roots import cache_dir
     from gcdbench.data.workers import default_workers
-    from gcdbench.protocol import default_protocol, named_protocol
+    from gcdbench.protocol import default_protocol, named_protocol, renamed
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
-    rules = rules or replace(named_protocol(protocol or default_protocol(name), name), split_seed=split_seed)
+    if rules is None:
+        named = named_protocol(protocol or default_protocol(name), name)
+        rules = renamed(named, replace(named, split_seed=split_seed))
     with shown_progress(quiet=True) as progress:
         digests = content_hashes(source, cache_dir(), workers=workers or default_workers(), progress=progress)
     order = content_order(digests, source.labels, source.keys)

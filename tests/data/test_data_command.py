@@ -118,6 +118,15 @@ def test_fetch_says_what_to_do(cli, no_data: Path, small_kvasir: Path) -> None:
     assert "is here: made by code" in cli("data", "fetch", "phantom").stdout
 
 
+def test_an_exported_split_of_another_seed_is_named_as_a_runs_is(cli, small_kvasir: Path, tmp_path: Path) -> None:
+    where = ("--data-root", small_kvasir, "--protocol", "half")
+    for seed, name in ((0, "half"), (3, "half+split_seed=3")):
+        file = tmp_path / f"{seed}.tsv"
+        result = cli("data", "split", "export", "kvasir", "--split-seed", seed, "-o", file, *where)
+        assert result.exit_code == 0, result.output
+        assert read_split(file).protocol.name == name
+
+
 def test_split_export_diff_and_import(cli, small_kvasir: Path, tmp_path: Path) -> None:
     stated, implied = tmp_path / "stated.tsv", tmp_path / "implied.tsv"
     where = ("--data-root", small_kvasir)

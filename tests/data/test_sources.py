@@ -41,6 +41,18 @@ def test_folder_with_train_and_test(make_folder, tmp_path: Path) -> None:
     )
 
 
+def test_a_picture_beside_train_and_test_makes_them_no_classes(make_folder, tmp_path: Path) -> None:
+    make_folder({"a": 3, "b": 2}, name="set/train")
+    make_folder({"a": 1, "b": 1}, name="set/test", seed=50)
+    picture = next((tmp_path / "set" / "train" / "a").iterdir())
+    (tmp_path / "set" / f"overview{picture.suffix}").write_bytes(picture.read_bytes())
+    source = opened(f"folder:{tmp_path / 'set'}")
+    assert source.card.classes == ("a", "b")
+    assert source.partition is not None
+    assert source.partition.tolist().count("test") == 2
+    assert not [key for key in source.keys if "overview" in key]
+
+
 def test_folder_is_also_looked_for_below_the_data_roots(make_folder, tmp_path: Path) -> None:
     make_folder({"a": 1, "b": 1}, name="mine")
     assert len(opened("folder:mine", tmp_path)) == 2

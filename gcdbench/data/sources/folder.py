@@ -88,7 +88,7 @@ def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None)
     ``test_root`` is a second folder of the same classes that holds the test part.
     """
     listing = list_images(root)
-    tops = {_level(file.key, 0) for file in listing.files}
+    tops = {_level(file.key, 0) for file in listing.files} - {""}  # a picture beside the folders has no class
     has_parts = bool(tops) and tops <= set(PARTS) and "train" in tops
     samples = [
         _Sample(
@@ -96,7 +96,7 @@ def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None)
             key=file.key,
             path=file.key,
             label=_level(file.key, 1 if has_parts else 0),
-            part=PARTS[_level(file.key, 0)] if has_parts else "train",
+            part=PARTS.get(_level(file.key, 0), "train") if has_parts else "train",
         )
         for file in listing.files
     ]
