@@ -23,7 +23,7 @@ COLUMNS = ("n", "log K − H(p̄)", "old taken for new (false-new)", "new taken 
 def spread(run: CellRecord) -> float:
     """log K − H(p̄) in the last epoch, the mean over its batches: 0 where all classes are predicted equally often."""
     config = run.identity["config"]
-    weight = (1 - config["lambda_"]) * config["memax_weight"]
+    weight: float = (1 - config["lambda_"]) * config["memax_weight"]
     last = [event for event in RunDirectory(run.path).events() if event["type"] == "epoch"][-1]
     return float(last["losses"]["memax"]) / weight
 

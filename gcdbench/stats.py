@@ -196,13 +196,16 @@ def compare_with_best(
             ahead.append(name)
         raw.append(1.0 if name in ahead else sign_flip_test(differences))
     adjusted = dict(zip(others, holm(raw), strict=True))
-    needed, fewest = pairs_needed(len(others), alpha), min(pairs.values())
     losing = [name for name in others if adjusted[name] > alpha]
+    # What a win in every shared run would give: where even that is not enough, there are too few of them.
+    at_best = dict(zip(others, holm([min(1.0, 2.0 ** (1 - pairs[name])) for name in others]), strict=True))
+    short = [pairs[name] for name in losing if at_best[name] > alpha]
     if not losing:
         reason = f"{best} is better than each of {len(others)} others (paired sign-flip test, Holm, p <= {alpha:g})"
-    elif fewest < needed:
+    elif short:
         against = "1 comparison" if len(others) == 1 else f"{len(others)} comparisons"
-        reason = f"too few shared runs for any claim: {fewest}, at least {needed} are needed for {against}"
+        needed = pairs_needed(len(others), alpha)
+        reason = f"too few shared runs for any claim: {min(short)}, at least {needed} are needed for {against}"
     elif ahead:
         reason = f"{best} has the best mean, but is behind in the runs it shares with {', '.join(ahead)}"
     else:

@@ -170,6 +170,18 @@ def test_comparison_decides_with_enough_pairs_and_only_shared_ones_count():
     assert compare_with_best({"a": a}) is None
 
 
+def test_too_few_runs_are_the_reason_only_where_more_wins_could_not_have_helped():
+    """Six wins of six against one row are enough for Holm's last step; what is lacking is a win over the other."""
+    best = {s: 50.0 + s for s in range(20)}
+    beaten = {s: 40.0 + s for s in range(6)}
+    close = {s: 50.0 + s + (1.0 if s % 2 else -1.1) for s in range(20)}
+    result = compare_with_best({"best": best, "beaten": beaten, "close": close})
+    assert (result.best, result.decided) == ("best", False)
+    assert result.reason == "best has the best mean but is not distinguishable from beaten, close"
+    weak = {s: 30.0 + s for s in range(20)}
+    assert compare_with_best({"best": best, "beaten": beaten, "close": weak}).decided
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_best_mean_that_others_are_ahead_of_in_shared_runs_decides_nothing(sign):
     """Easy runs that only one method has can give it the best mean although it loses every run it shares."""

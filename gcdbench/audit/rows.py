@@ -171,16 +171,10 @@ def _judge(row: ReportedRow, share: Share | None, group: GroupVerdict) -> tuple[
 
 
 def _protocol_fit(name: str, w: float, rows: Sequence[ReportedRow]) -> ProtocolFit:
-    misses = {row.name: miss(*_printed(row), w) for row in rows}
-    failing = {row: gap for row, gap in misses.items() if gap > SLACK}
-    nearest = min(failing, key=lambda row: failing[row], default="")
-    return ProtocolFit(
-        protocol=name,
-        w=w,
-        explains=tuple(row for row in misses if row not in failing),
-        nearest=nearest,
-        nearest_miss=failing.get(nearest, 0.0),
-    )
+    misses = [(miss(*_printed(row), w), row.name) for row in rows]  # a name may stand there twice
+    gap, nearest = min((found for found in misses if found[0] > SLACK), default=(0.0, ""))
+    explains = tuple(row for found, row in misses if found <= SLACK)
+    return ProtocolFit(protocol=name, w=w, explains=explains, nearest=nearest, nearest_miss=gap)
 
 
 def _tables_that_disagree(groups: Sequence[GroupVerdict]) -> list[str]:

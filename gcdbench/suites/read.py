@@ -64,6 +64,9 @@ class _Reader:
             raise self.refuse(f"'{key}' must be a text")
         return value
 
+    def optional(self, table: Mapping[str, Any], key: str) -> str | None:
+        return self.text(table, key) if key in table else None
+
     def texts(self, table: Mapping[str, Any], key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
         value = table.get(key, list(default))
         value = [value] if isinstance(value, str) else value
@@ -98,6 +101,9 @@ class _Reader:
         keys = [row.key for row in rows]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
             raise self.refuse(f"two rows have the key '{twice[0]}': give one of them another, key = \"…\"")
+        datasets = [column.dataset for column in columns]
+        if twice := sorted({name for name in datasets if datasets.count(name) > 1}):
+            raise self.refuse(f"two columns have the dataset '{twice[0]}': a suite has one column for each dataset")
         if not rows or not columns or not presets:
             raise self.refuse(
                 "it needs at least one of [[rows]] or [[sweeps]], one [[columns]] and one [presets.<name>]"
@@ -110,7 +116,7 @@ class _Reader:
             columns=tuple(columns),
             presets=presets,
             scores=scores,
-            protocol=top.get("protocol"),
+            protocol=self.optional(top, "protocol"),
             k_policy=k_policy,  # type: ignore[arg-type]  # checked above
             reported=self.texts(top, "reported"),
             reported_table=self.text(top, "reported_table", ""),
@@ -139,7 +145,7 @@ class _Reader:
             key=key,
             title=self.text(table, "title", key),
             method=method,
-            variant=table.get("variant"),
+            variant=self.optional(table, "variant"),
             settings=self.only_table(table, "set"),
             settings_in={name: self.only_table(table["set_in"], name) for name in self.only_table(table, "set_in")},
             reported_method=self.text(table, "reported", ""),
@@ -161,7 +167,7 @@ class _Reader:
                 key=f"{setting}={value}",
                 title=f"{title} = {value}",
                 method=method,
-                variant=table.get("variant"),
+                variant=self.optional(table, "variant"),
                 settings={**self.only_table(table, "set"), setting: value},
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
@@ -174,7 +180,9 @@ class _Reader:
     def column(self, item: object) -> SuiteColumn:
         table = self.only(item, ("dataset", "title", "protocol"), "a column")
         dataset = self.text(table, "dataset")
-        return SuiteColumn(dataset=dataset, title=self.text(table, "title", dataset), protocol=table.get("protocol"))
+        return SuiteColumn(
+            dataset=dataset, title=self.text(table, "title", dataset), protocol=self.optional(table, "protocol")
+        )
 
     def preset(self, name: str, item: object) -> SuitePreset:
         table = self.only(item, ("seeds", "stand_in", "set"), f"preset '{name}'")

@@ -93,11 +93,15 @@ class RowHead:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnHead:
-    """One group of columns, for example a dataset; ``note`` is a mark that the notes explain."""
+    """One group of columns, for example a dataset.
+
+    left_out: finished runs that are not shown, because they have other images or another split than most.
+    """
 
     key: str
     title: str
     stand_in_for: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

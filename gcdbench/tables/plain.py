@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gcdbench.config import to_plain
+from gcdbench.presets import PRESETS
 from gcdbench.store.rundir import DONE
 from gcdbench.tables.build import build_table
 from gcdbench.tables.model import ColumnHead, ResultTable, RowHead
@@ -20,11 +22,17 @@ def plain_table(records: Sequence[CellRecord], scores: Sequence[str] = ("all", "
         groups.setdefault(record.settings, []).append(record)
     settings = _distinguish(groups)
     heads = []
+    conditions: dict[str, list[object]] = {}
     for key, members in groups.items():
         first = members[0]
         name = f"{first.method}:{first.variant}" if first.variant else first.method
         shared = (first.protocol, first.k_policy, first.preset, first.backbone, str(first.image_size))
-        block = " / ".join([first.dataset, *shared[:3]])
+        block = " / ".join([first.dataset, *shared[:3], f"{first.image_size} px"])
+        like = conditions.setdefault(block, [])
+        if (own := _conditions(first)) not in like:
+            like.append(own)
+        if number := like.index(own):
+            block += f" ({number + 1})"
         heads.append(RowHead(key=key, labels=(first.dataset, name, *shared, settings[key]), block=block))
     heads.sort(key=lambda head: head.labels)
     labels = LABELS
@@ -46,6 +54,23 @@ def plain_table(records: Sequence[CellRecord], scores: Sequence[str] = ("all", "
         runs={(key, ""): members for key, members in groups.items()},
         notes=notes,
     )
+
+
+def _conditions(record: CellRecord) -> dict[str, object]:
+    """What two methods must share to be compared, beyond what a block's name says.
+
+    A method that trains nothing or sees no network has the preset's own values.
+    """
+    preset = PRESETS.get(record.preset)
+    usual: dict[str, object] = {}
+    if preset is not None:
+        usual = {
+            "backbone": preset.settings.backbone,
+            "views": preset.settings.views,
+            "augmentation": preset.settings.augmentation,
+            "training": to_plain(preset.training),
+        }
+    return {key: record.identity.get(key, usual.get(key)) for key in ("manifest_sha256", *usual)}
 
 
 def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:

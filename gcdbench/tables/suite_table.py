@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -52,8 +53,9 @@ def runs_of_suite(
     replaced: list[str] = []
     for column in suite.columns:
         cells = _cells(suite, column, preset, finder, seeds, protocol) if preset.stand_in != "always" else {}
+        cells, left_out = _on_one_split(cells)
         if preset.stand_in == "never" or any(cells.values()):
-            heads.append(ColumnHead(key=column.dataset, title=column.title))
+            heads.append(ColumnHead(key=column.dataset, title=column.title, left_out=left_out))
             runs |= {(row, column.dataset): found for row, found in cells.items()}
         else:
             replaced.append(column.title)
@@ -81,6 +83,24 @@ def _cells(
         ]
         for row in suite.rows
     }
+
+
+def _on_one_split(cells: Mapping[str, Sequence[CellRecord]]) -> tuple[dict[str, list[CellRecord]], int]:
+    """Only runs on the images and the split that most finished runs of a column have, and how many others finished.
+
+    A request does not say which: its protocol makes another split of other images, or of images that were added.
+    """
+    done = Counter(
+        record.identity.get("manifest_sha256") for found in cells.values() for record in found if record.status == DONE
+    )
+    if len(done) < 2:
+        return {row: list(found) for row, found in cells.items()}, 0
+    [(usual, count)] = done.most_common(1)
+    kept = {
+        row: [record for record in found if record.identity.get("manifest_sha256") == usual]
+        for row, found in cells.items()
+    }
+    return kept, done.total() - count
 
 
 def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
@@ -142,6 +162,11 @@ def suite_table(
         "notes": [
             *suite.notes,
             *_run_notes(heads, runs),
+            *(
+                f"{head.title}: {head.left_out} finished run(s) on other images or another split are left out."
+                for head in heads
+                if head.left_out
+            ),
             *_other_seeds(suite, heads, runs, records, wanted),
             *_not_installed(suite, manager),
         ],

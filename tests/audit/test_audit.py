@@ -84,6 +84,14 @@ def test_printed_numbers_carry_their_rounding(text, value, half):
     assert printed.half == pytest.approx(half)
 
 
+def test_rows_of_one_name_count_each_for_itself(tmp_path):
+    file = tmp_path / "twice.csv"
+    file.write_text("method,dataset,all,old,new\nSimGCD,x,60.0,70.0,55.0\nSimGCD,x,60.0,70.0,55.0\n")
+    found = CliRunner().invoke(command, [str(file), "--expect", "x=0.3333", "--strict"])
+    assert found.exit_code == 0, found.output
+    assert "1 of 2 rows" not in found.output
+
+
 def test_a_dash_is_nothing_and_a_word_is_refused():
     assert parse_printed("—") is None
     assert parse_printed("") is None

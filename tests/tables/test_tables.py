@@ -81,6 +81,17 @@ def test_bold_needs_enough_shared_seeds(store, suite, manager):
     assert table.ranks == {"simgcd": 2.0, "legogcd": 1.0}
 
 
+@pytest.mark.parametrize(
+    "overrides", [{"image_size": 224}, {"epochs": 7}, {"views": "bank:4"}, {"backbone": "resnet18", "weights": "none"}]
+)
+def test_rows_made_under_different_conditions_do_not_compete(store, overrides):
+    store.add("simgcd", SEEDS, accuracy=0.5)
+    store.add("legogcd", SEEDS, accuracy=0.9, overrides=overrides)
+    assert not any(entry.bold for entry in plain_table(store.records()).entries.values())
+    store.add("legogcd", SEEDS, accuracy=0.9)
+    assert any(entry.bold for entry in plain_table(store.records()).entries.values())
+
+
 def test_bold_goes_to_the_lowest_error(store, suite, manager):
     store.add("simgcd", SEEDS, false_old=0.5)
     store.add("legogcd", SEEDS, false_old=0.0)
