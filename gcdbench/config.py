@@ -69,6 +69,8 @@ def convert(key: str, value: object, kind: Any) -> Any:
         says_none = isinstance(value, str) and value.lower() == "none" and str not in options
         if type(None) in arguments and (value is None or says_none):
             return None
+        if len(options) == 1:
+            return convert(key, value, options[0])
         for option in options:
             try:
                 return convert(key, value, option)

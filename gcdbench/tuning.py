@@ -84,11 +84,14 @@ def _choose(
     """(n,) which labelled images give up their label: about ``share`` of each class, not the last group of any."""
     given_up = np.zeros(len(labels), dtype=np.bool_)
     for label in range(k_old):
-        members = rng.permutation(np.unique(groups[labels == label]))
-        sizes = np.array([np.sum((groups == group) & (labels == label)) for group in members])
-        wanted = share * sizes.sum()
-        count = min(int(np.searchsorted(np.cumsum(sizes), wanted)) + 1, len(members) - 1)
-        given_up |= np.isin(groups, members[: max(count, 0)])
+        own = labels == label
+        for group in rng.permutation(np.unique(groups[own])):
+            if given_up[own].sum() >= share * own.sum():
+                break
+            more = given_up | (groups == group)
+            # A group may hold several classes: none of them may lose its last label with it.
+            if np.isin(labels, labels[~more]).all():
+                given_up = more
     return given_up
 
 

@@ -63,6 +63,15 @@ def test_single_images_are_given_up_where_every_class_has_one_group() -> None:
     assert not set(held.data.labelled.ids) & set(held.images.ids)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_class_loses_its_last_label_with_a_group_of_several_classes(seed: int) -> None:
+    """Two groups that hold both old classes: giving up one for each class would leave neither a label."""
+    made = split()
+    shared = replace(made, groups=np.arange(len(made.labels)) // 8 % 2)
+    held = hold_out(shared, STORE, 0.25, np.random.default_rng(seed))
+    assert set(held.labels) == set(held.data.labels) == {0, 1}
+
+
 def test_nothing_to_spare_is_said() -> None:
     made = split(groups=False, images=8)
     assert len(made.ids(LABELLED)) == 2

@@ -20,7 +20,7 @@ RATIO_LIMIT = 200
 RATIO_FLOOR = 64 * 2**20
 """A member (or a whole archive) of more than RATIO_FLOOR bytes that shrank more than RATIO_LIMIT-fold is a bomb."""
 
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]*")
+_PART = re.compile(r"\w[\w.+=@,-]*")  # letters of any script, as in names of folders
 SUFFIXES = (".json", ".jsonl", ".toml", ".npz", ".safetensors", ".png", ".svg", ".csv")
 DAMAGE = (
     zipfile.BadZipFile,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gcdbench.archive.verify import DEFAULT_LIMIT, ArchivedRun, open_archive, read_member, verify
 from gcdbench.errors import GCDBenchError, StoreError
-from gcdbench.store.atomic import write_json
+from gcdbench.store.atomic import read_json, write_json
 from gcdbench.store.rundir import DONE, RUNNING, RunDirectory, now
 
 
@@ -53,6 +53,8 @@ def _compare(run: ArchivedRun, runs: Path) -> str:
         return "added"
     if status == RUNNING:
         return "busy"
+    if (kept := directory.previous_dir / directory.record_path.name).is_file():
+        status, record = DONE, read_json(kept)  # finished, and a repetition of it was killed
     if status != DONE:
         return "added"
     ours = {name: entry["sha256"] for name, entry in (record.get("predictions") or {}).items()}

@@ -51,9 +51,11 @@ def plan_run(
 ) -> tuple[RunPlan, Placement]:
     """The run these options describe, and where it would be executed."""
     from gcdbench.config import parse_assignment
+    from gcdbench.environment import require_device
     from gcdbench.plan import Placement, RunRequest, make_plan
     from gcdbench.plugins.manager import get_manager
 
+    require_device(device)
     request = RunRequest(
         method=method,
         dataset=dataset,

@@ -134,7 +134,8 @@ def _expected_duration(plan: RunPlan) -> str:
 
     total = load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
     if plan.dataset_name == "phantom" and "n_per_class" in plan.dataset_options:
-        total = 8 * int(plan.dataset_options["n_per_class"])
+        text = plan.dataset_options["n_per_class"]
+        total = 8 * int(text) if text.isdecimal() else None  # phantom itself refuses what is no number
     if total is None:
         return "duration unknown"
     seconds = plan.training.epochs * total * 2 / get_preset(plan.preset).views_per_second

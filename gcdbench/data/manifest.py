@@ -194,8 +194,13 @@ def make_split(
         if protocol.stratified and without:
             raise DataError(
                 f"Dataset '{dataset}': keeping groups together leaves the old class '{without[0]}' without a label.",
-                hint="Use --set protocol.keep_groups=false, or another split seed.",
+                hint="Use another split seed, or --set protocol.keep_groups=false together with --accept-data-issues.",
             )
+    if not (roles == ROLES.index(UNLABELLED)).any():
+        raise DataError(
+            f"Dataset '{dataset}': protocol '{protocol.name}' leaves no image without a label.",
+            hint="There is nothing to discover then: label fewer images, or have fewer old classes.",
+        )
     return SplitManifest(
         dataset=dataset,
         protocol=protocol,

@@ -67,6 +67,8 @@ class ProcessExecutor:
                 event = json.loads(line)
             except json.JSONDecodeError:  # something a library printed
                 continue
+            if not isinstance(event, dict):  # the same, and it reads like JSON: a number, say
+                continue
             if event.get("type") == "outcome":
                 outcome = event
             listener(job, event)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import Count, NotNegative, Positive, Share
+from gcdbench.config import Bounds, Count, NotNegative, Positive, Share
 from gcdbench.context import derive_seed
 from gcdbench.data.types import IntArray
 from gcdbench.methods.clustered import ClusteredConfig, ClusteredMethod
@@ -31,7 +31,7 @@ class DCCLConfig(ClusteredConfig):
 
     communities: Algorithm = field(default_factory=default_algorithm)
     neighbours: Count = 15
-    threshold: float = 0.6
+    threshold: Annotated[float, Bounds(least=-1, most=1)] = 0.6
     min_size: Count = 5
     per_concept: Count = 16
     tau_concept: Positive = 0.05

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import NotNegative, Positive
+from gcdbench.config import NotNegative, Positive, Share
 from gcdbench.data.types import ImageView
 from gcdbench.methods.neighbours import nearest_neighbours
 from gcdbench.training import losses
@@ -27,7 +27,7 @@ class ORCAConfig:
 
     tau: Positive = 0.1
     max_margin: NotNegative = 0.5
-    fixed_margin: float | None = None
+    fixed_margin: Share | None = None
     pair_weight: NotNegative = 1.0
     entropy_weight: NotNegative = 1.0
 

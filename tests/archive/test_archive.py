@@ -121,6 +121,20 @@ def test_two_machines_that_disagree_are_told_and_ours_is_kept(tmp_path, add_run)
     assert tree(here) == before
 
 
+def test_a_finished_run_whose_repetition_was_killed_is_kept(tmp_path, add_run):
+    there, here = tmp_path / "there", tmp_path / "here"
+    add_run(there, accuracy=0.5)
+    directory = add_run(here, accuracy=0.9)
+    pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
+    with directory.writing():
+        directory.begin(directory.record(), config_toml="", environment={})
+    assert directory.status() == "interrupted"
+    before = tree(here)
+    merged = merge_archive(tmp_path / "a.zip", here)
+    assert (len(merged.conflicts), merged.added) == (1, [])
+    assert tree(here) == before
+
+
 def test_a_failed_run_here_gives_way_to_a_finished_one(tmp_path, add_run):
     there, here = tmp_path / "there", tmp_path / "here"
     pack_runs(there, [add_run(there).path], tmp_path / "a.zip")
@@ -136,6 +150,10 @@ def test_damaged_predictions_are_not_packed(tmp_path, add_run):
     with pytest.raises(StoreError, match="does not match its hash"):
         pack_runs(tmp_path / "runs", [directory.path], tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
+
+
+def test_names_of_any_script_are_names_of_runs():
+    check_name("folder-Größe/simgcd/0123abcd/run.json")
 
 
 @pytest.mark.parametrize(

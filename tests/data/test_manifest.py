@@ -192,5 +192,13 @@ def test_impossible_splits_are_refused() -> None:
             sha256=hashes(3),
             protocol=Protocol(name="half"),
         )
+    with pytest.raises(DataError, match="leaves no image without a label"):
+        make_split(
+            dataset="d",
+            class_names=["a", "b"],
+            labels=np.array([0, 0, 1, 1]),
+            sha256=hashes(4),
+            protocol=Protocol(name="all", old_count=2, label_fraction=1.0),
+        )
     with pytest.raises(ConfigError, match="label_fraction"):
         Protocol(name="half", label_fraction=0.0)

@@ -33,6 +33,7 @@ class Counting:
         self.k, self.seed = task.k, ctx.seed
 
     def fit(self, data):
+        print(self.seed)  # valid JSON on the stream that a worker's events come by
         if os.environ.get("TOY_FAILS") == str(self.seed):
             raise ValueError("toy failure")
         if os.environ.get("TOY_SLEEPS"):
