@@ -62,7 +62,7 @@ def _ignore(event: Mapping[str, Any]) -> None:
 
 
 def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _ignore) -> Prepared:
-    """Find the dataset, decode it (or find it decoded) and split it."""
+    """Find the dataset, decode it (or find it decoded), split it, and refuse it where it has faults."""
     request = DatasetRequest(
         name=plan.dataset_name,
         roots=data_roots(placement.data_root),
@@ -94,6 +94,13 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         require_same_images(plan.split, split)
         split = plan.split
     issues = tuple(blocking_issues(source, store, np.asarray(ROLES)[split.roles]))
+    if issues and not placement.accept_data_issues:
+        raise DataError(
+            f"The dataset '{plan.dataset_name}' has {len(issues)} problem(s) that would spoil a score, "
+            f"first: {issues[0]}",
+            hint=f"See 'gcdbench data audit {plan.dataset_text}'; with --accept-data-issues it goes on, and a run "
+            "records them.",
+        )
     return Prepared(source=source, store=store, split=split, issues=issues)
 
 
@@ -105,12 +112,6 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
     """Do the run, or find that it has been done."""
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     prepared = prepare_data(plan, placement, listener)
-    if prepared.issues and not placement.accept_data_issues:
-        raise DataError(
-            f"The dataset '{plan.dataset_name}' has {len(prepared.issues)} problem(s) that would spoil a score, "
-            f"first: {prepared.issues[0]}",
-            hint=f"See 'gcdbench data audit {plan.dataset_text}'; --accept-data-issues runs anyway and records it.",
-        )
     backbone_spec = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     identity = identity_of(
         plan,

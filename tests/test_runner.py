@@ -159,6 +159,8 @@ def test_one_image_in_two_classes_is_refused_unless_accepted(tmp_path: Path) -> 
     plan = make_plan(request, manager)
     with pytest.raises(DataError, match="same image is in several classes"):
         execute(plan, Placement(runs=tmp_path / "runs", workers=1), manager)
+    with pytest.raises(DataError, match="same image is in several classes"):  # as tune-lr and estimate-k ask for it
+        prepare_data(plan, Placement(workers=1))
     result = execute(plan, Placement(runs=tmp_path / "runs", workers=1, accept_data_issues=True), manager)
     assert "copy.png" in result.directory.record()["accepted_data_issues"][0]
 

@@ -23,6 +23,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset."),
     click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads for computing."),
+    click.option("--accept-data-issues", is_flag=True, help="Go on with a dataset that has known problems."),
     data_root_option,
 )
 
@@ -46,6 +47,7 @@ def plan_run(
     dataset_set: tuple[str, ...],
     device: str,
     threads: int | None,
+    accept_data_issues: bool,
     data_root: Path | None,
     k_policy: Any = "known",
 ) -> tuple[RunPlan, Placement]:
@@ -66,4 +68,5 @@ def plan_run(
         overrides=given_settings(assignments, backbone),
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
-    return make_plan(request, get_manager()), Placement(data_root=data_root, device=device, threads=threads)
+    placement = Placement(data_root=data_root, device=device, threads=threads, accept_data_issues=accept_data_issues)
+    return make_plan(request, get_manager()), placement

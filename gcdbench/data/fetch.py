@@ -26,7 +26,8 @@ def fetch_dataset(
 ) -> list[Path]:
     """Download the published files of a dataset into ``root`` and unpack archives where the loader looks for them.
 
-    ``files`` chooses among ``card.downloads``. Archives are deleted once they are unpacked.
+    ``files`` chooses among ``card.downloads``. Archives are unpacked when all files are here, so that a dataset of
+    several is not found half, and then deleted.
     """
     if not card.downloads:
         place = root / (card.places[0] if card.places else card.name)
@@ -34,18 +35,18 @@ def fetch_dataset(
             f"'{card.name}' has no plain address to download from: get it from {card.source} and put it into {place}.",
             hint=f"Layout: {card.layout}",
         )
-    fetched = []
-    for name in files or tuple(card.downloads):
-        target = root / name
-        download(card.downloads[name], target, checksum=card.checksums.get(name), progress=progress)
-        if target.suffix == ".zip":
-            folder = root / PurePosixPath(card.places[0]).parent
-            unpack(target, folder, progress)
-            target.unlink()
-            fetched.append(folder)
-        else:
-            fetched.append(target)
-    return fetched
+    targets = [root / name for name in files or tuple(card.downloads)]
+    archives = [target for target in targets if target.suffix == ".zip"]
+    if archives and (place := root / card.places[0]).exists():
+        raise DataError(f"{place} exists already; remove it before fetching '{card.name}' again.")
+    for target in targets:
+        download(card.downloads[target.name], target, checksum=card.checksums.get(target.name), progress=progress)
+    folder = root / PurePosixPath(card.places[0]).parent if archives else root
+    for archive in archives:
+        unpack(archive, folder, progress)
+    for archive in archives:
+        archive.unlink()
+    return [folder if target in archives else target for target in targets]
 
 
 def download(address: str, target: Path, *, checksum: str | None = None, progress: Progress | None = None) -> None:

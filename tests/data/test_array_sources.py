@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_npz_with_one_part_is_training_data(tmp_path: Path, cache: Path) -> None
     assert all(np.array_equal(source.decode(source.raw(i)), images[i]) for i in range(9))
     store = prepare_store(source, 28, cache, workers=1)
     assert sorted(source.labels[store.order].tolist()) == sorted(labels[:, 0].tolist())
+
+
+def test_npz_classes_are_the_numbers_that_occur(tmp_path: Path) -> None:
+    labels = np.array([7, 3, 3, 7, 5], dtype=np.uint8)
+    np.savez(tmp_path / "gaps.npz", train_images=np.zeros((5, 28, 28), dtype=np.uint8), train_labels=labels)
+    source = opened(f"npz:{tmp_path / 'gaps.npz'}")
+    assert source.card.classes == ("3", "5", "7")
+    assert [source.card.classes[label] for label in source.labels] == ["7", "3", "3", "7", "5"]
 
 
 def test_npz_leaves_the_validation_part_out(tmp_path: Path, cache: Path) -> None:
@@ -93,6 +102,16 @@ def test_an_unpacked_array_that_was_cut_short_is_unpacked_again(tmp_path: Path, 
     unpacked.write_bytes(unpacked.read_bytes()[:200])
     array_source._unpacked.cache_clear()  # as a new process would begin
     assert opened(name).raw(0) == first
+
+
+def test_reading_an_unpacked_array_counts_as_a_use(tmp_path: Path, cache: Path) -> None:
+    name = f"npz:{save_npz(tmp_path / 'whole.npz')}"
+    opened(name).raw(0)
+    (meta,) = (cache / "arrays").glob("*/meta.json")
+    os.utime(meta, (0, 0))
+    array_source._unpacked.cache_clear()  # as a new process would begin
+    opened(name).raw(0)
+    assert meta.stat().st_mtime > 0
 
 
 # ---- MedMNIST

@@ -144,6 +144,30 @@ def test_an_archive_is_unpacked_where_the_loader_looks(server: Server, tmp_path:
     assert not list((tmp_path / "root" / "kvasir").glob(".unpacking*"))
 
 
+def test_a_dataset_of_two_archives_is_not_left_half_unpacked(server: Server, tmp_path: Path) -> None:
+    server.files["/NCT-CRC-HE-100K.zip"] = zipped({"NCT-CRC-HE-100K/ADI/1.tif": b"x"})
+    names = ("NCT-CRC-HE-100K.zip", "CRC-VAL-HE-7K.zip")
+    card = replace(
+        load_card("nct-crc-he-100k"), downloads={name: f"{server.address}/{name}" for name in names}, checksums={}
+    )
+    with pytest.raises(DataError, match="Not Found"):
+        fetch_dataset(card, tmp_path)
+    assert not (tmp_path / "NCT-CRC-HE-100K").exists()
+    server.files["/CRC-VAL-HE-7K.zip"] = zipped({"CRC-VAL-HE-7K/ADI/1.tif": b"y"})
+    server.files["/NCT-CRC-HE-100K.zip"] = b"is not fetched again"
+    fetch_dataset(card, tmp_path)
+    assert (tmp_path / "NCT-CRC-HE-100K/ADI/1.tif").read_bytes() == b"x"
+    assert (tmp_path / "CRC-VAL-HE-7K/ADI/1.tif").read_bytes() == b"y"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["CRC-VAL-HE-7K", "NCT-CRC-HE-100K"]
+
+
+def test_what_is_here_is_refused_before_the_download(tmp_path: Path) -> None:
+    card = replace(load_card("kvasir"), downloads={"k.zip": "http://127.0.0.1:9/k.zip"})
+    (tmp_path / card.places[0]).mkdir(parents=True)
+    with pytest.raises(DataError, match="exists already; remove it"):
+        fetch_dataset(card, tmp_path)
+
+
 def test_a_cut_archive_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "cut.zip"
     path.write_bytes(zipped({"a/1.jpg": b"x" * 9000})[:-40])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gcdbench.data.card import DatasetCard
-from gcdbench.data.files import map_array, new_folder, only_one, require_space
+from gcdbench.data.files import map_array, new_folder, only_one, require_space, touch
 from gcdbench.data.roots import cache_dir, resolve_argument
 from gcdbench.data.sources.folder import made_card, safe_name
 from gcdbench.data.sources.options import refuse_unknown_options
@@ -82,16 +82,20 @@ def open_arrays(
     labels = {part: _labels(file, part) for part in parts}
     for part in parts:
         check_images(file, shapes, part, len(labels[part]))
-    found = max(int(values.max(initial=0)) for values in labels.values()) + 1
-    classes = card.classes or tuple(str(number) for number in range(found))
-    if found > len(classes):
-        raise DataError(f"{file} has the label {found - 1}, but '{card.name}' has the classes 0 to {len(classes) - 1}.")
+    joined = np.concatenate([labels[part] for part in parts])
+    if not card.classes:
+        numbers, joined = np.unique(joined, return_inverse=True)
+        card = replace(card, classes=tuple(map(str, numbers)))
+    elif (highest := int(joined.max(initial=0))) >= len(card.classes):
+        raise DataError(
+            f"{file} has the label {highest}, but '{card.name}' has the classes 0 to {len(card.classes) - 1}."
+        )
     sizes = [len(labels[part]) for part in parts]
     names = partition or {part: "test" if part == "test" else "train" for part in parts}
     return DatasetSource(
-        card=card if card.classes else replace(card, classes=classes),
+        card=card,
         keys=tuple(f"{part}/{row:06d}" for part, size in zip(parts, sizes, strict=True) for row in range(size)),
-        labels=np.concatenate([labels[part] for part in parts]),
+        labels=joined,
         raw=ArrayReader(
             file=str(file),
             cache=str(cache_dir()),
@@ -172,6 +176,7 @@ def _unpacked(file: str, member: str, cache: str) -> Pixels:
     form = array_headers(path)[member]
     token = sha256(f"{file_stamp(path)}\n{member}".encode()).hexdigest()[:32]
     folder = Path(cache) / "arrays" / token
+    touch(folder / "meta.json")
     while (array := _open(folder, *form)) is None:  # somebody may clear the cache between unpacking and opening
         with only_one(Path(cache), f"arrays-{token}"):
             if _open(folder, *form) is None:
