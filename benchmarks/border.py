@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import binom
 
+from benchmarks.seed_tables import border_rates
 from gcdbench.store.rundir import RunDirectory
 from gcdbench.tables.records import CellRecord
 
-COLUMNS = ("n", "log K − H(p̄)", "old taken for new (false-new)", "new taken for old (false-old)")
+COLUMNS = ("n", "log K − H(p̄)", "% of the old taken for new", "% of the new taken for old")
 
 
 def spread(run: CellRecord) -> float:
@@ -54,8 +55,8 @@ def border_table(groups: Mapping[str, Sequence[CellRecord]]) -> str:
     lines = [f"| run | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     spreads = {name: statistics.mean(map(spread, runs)) for name, runs in groups.items()}
     for name in sorted(groups, key=spreads.__getitem__):
-        errors = (statistics.mean(run.scores[score] for run in groups[name]) for score in ("false_new", "false_old"))
-        cells = [str(len(groups[name])), f"{spreads[name]:.3f}", *(f"{error:.1f}" for error in errors)]
+        rates = (statistics.mean(side) for side in zip(*map(border_rates, groups[name]), strict=True))
+        cells = [str(len(groups[name])), f"{spreads[name]:.3f}", *(f"{rate:.1f}" for rate in rates)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines.append(f"| every image right | – | {errorless:.3f} | 0.0 | 0.0 |")
     return "\n".join(lines)

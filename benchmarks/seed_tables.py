@@ -26,9 +26,10 @@ ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
     **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
     "across": "false-new and false-old together",
+    "rates": "mean of their rates",
     "apart": "all errors but the exchange",
 }
-BY_PAIR = ("all", "old", "new", "false_new", "false_old", "across")
+BY_PAIR = ("all", "old", "new", "false_new", "false_old", "across", "rates")
 """What is shown of each pair where more than one pair is compared."""
 
 
@@ -72,8 +73,9 @@ def read_rows(
 def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
     """Scores of a run, images that two classes ``exchanged``, and in percent all other errors (``apart`` from them).
 
-    ``across`` is the share of images on the wrong side of the border between old and new, whichever side that is. Sums
-    of percentages are rounded: seeds with as many errors must be equal.
+    ``across`` is the share of images on the wrong side of the border between old and new, whichever side that is;
+    ``rates`` is the mean of two such shares, of the old images and of the new ones. Sums of percentages are rounded:
+    seeds with as many errors must be equal.
     """
     confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
     exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
@@ -81,8 +83,16 @@ def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
         **run.scores,
         "exchanged": exchanged,
         "across": round(run.scores["false_new"] + run.scores["false_old"], 9),
+        "rates": round(sum(border_rates(run)) / 2, 9),
         "apart": round(100 - run.scores["all"] - 100 * exchanged / run.samples, 9),
     }
+
+
+def border_rates(run: CellRecord) -> tuple[float, float]:
+    """Percent of the old images that are taken for new, and of the new ones that are taken for old."""
+    if not run.old_share or run.old_share == 1:
+        raise ValueError(f"The run '{run.run_id}' was not scored on old and new images.")
+    return run.scores["false_new"] / run.old_share, run.scores["false_old"] / (1 - run.old_share)
 
 
 def seed_table(rows: SeedRows) -> str:

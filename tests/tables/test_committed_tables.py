@@ -88,7 +88,11 @@ def test_exchanges_and_errors_across_the_border_are_counted_from_the_predictions
         values = seed_tables.run_values(record, pair)
         assert values["exchanged"] == swapped.sum()
         assert values["apart"] == pytest.approx(100 * ((assigned != truth) & ~swapped).mean())
-        assert values["across"] == pytest.approx(100 * (is_old[truth] != is_old[assigned]).mean())
+        crossed = is_old[truth] != is_old[assigned]
+        assert values["across"] == pytest.approx(100 * crossed.mean())
+        rates = [100 * crossed[is_old[truth] == side].mean() for side in (True, False)]
+        assert seed_tables.border_rates(record) == pytest.approx(rates)
+        assert values["rates"] == pytest.approx(sum(rates) / 2)
 
 
 def test_a_table_of_one_seed_shows_that_seed_and_what_two_classes_exchange() -> None:
@@ -149,6 +153,6 @@ def test_differences_are_the_first_of_a_pair_minus_the_second() -> None:
     }
     rows = seed_tables.SeedRows(titles={"a": "A", "b": "B"}, values=values)
     line = "+1.00 (p = 0.25, above in 3 of 3)"
-    assert seed_tables.pair_table(rows, [("b", "a")], [0, 1, 2]).splitlines()[-1] == f"| B − A |{f' {line} |' * 6}"
+    assert seed_tables.pair_table(rows, [("b", "a")], [0, 1, 2]).splitlines()[-1] == f"| B − A |{f' {line} |' * 7}"
     assert f"| B − A | seeds 0 to 2 |\n|---|---|\n| All | {line} |" in seed_tables.difference_table(rows, [[0, 1, 2]])
     assert "-1.00 (p = 0.25, above in 0 of 3)" in seed_tables.pair_table(rows, [("a", "b")], [0, 1, 2])
