@@ -53,6 +53,15 @@ def shrink(method: type[T]) -> type[T]:
     return type(method.__name__, (method,), {"projector_hidden": 24, "projector_out": 8})
 
 
+def built(method: type[T], config: Any) -> T:
+    """A method whose network exists and has taken no step, for tests of ``feature`` and ``losses`` on one batch."""
+    data, task, _ = tiny_task()
+    made = shrink(method)(config, task, tiny_context())
+    made._open(data.labelled.store)
+    made._build(made.count_clusters(data))
+    return made
+
+
 def tiny_task(
     *, images: int = 48, classes: int = 4, k_old: int = 2, k_known: bool = True, seed: int = 0
 ) -> tuple[GCDData, TaskInfo, IntArray]:

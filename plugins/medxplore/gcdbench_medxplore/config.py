@@ -8,7 +8,13 @@ from typing import Annotated, Literal
 
 from gcdbench.api import Bounds, Count, NotNegative, Positive, Share, SimGCDConfig
 
+FilterName = Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"]
+Padding = Literal["circular", "zeros"]
+KernelInit = Literal["delta", "uniform"]
+Border = Literal["valid", "replicate", "zeros"]
 Signal = Literal["A", "W", "G"]
+NegativeMargin = Literal["as-written", "raised"]
+Overshoot = Literal["clamp", "wrap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +37,12 @@ class FAACConfig:
     enabled: bool = True
     feature: Literal["x_out", "none", "both"] = "x_out"
     glec: bool = True
-    filter: Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"] = "spectral-conv"
+    filter: FilterName = "spectral-conv"
     kernel: int = 3
-    padding: Literal["circular", "zeros"] = "circular"
-    init: Literal["delta", "uniform"] = "delta"
+    padding: Padding = "circular"
+    init: KernelInit = "delta"
     cutoff: NotNegative = 0.25
-    border: Literal["valid", "replicate", "zeros"] = "valid"
+    border: Border = "valid"
     ddof: Literal[0, 1] = 0
     gamma: float = 1.0
     learn_gamma: bool = True
@@ -84,9 +90,9 @@ class ACAMConfig:
     cosine_max: Share = 0.2
     scale: Positive = 10.0
     gate: Annotated[float, Bounds(least=0, below=1)] = 0.3
-    overshoot: Literal["clamp", "wrap"] = "clamp"
+    overshoot: Overshoot = "clamp"
     cos_eps: Annotated[float, Bounds(above=0, below=1)] = 1e-6
-    negative_margin: Literal["as-written", "raised"] = "as-written"
+    negative_margin: NegativeMargin = "as-written"
 
     def __post_init__(self) -> None:
         _require(self.low < self.high, f"acam.low must be below acam.high, not {self.low} and {self.high}.")

@@ -8,17 +8,13 @@ build X_freq. ``forward`` is the literal definition; the tests hold the short cu
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gcdbench_medxplore.config import FilterName, KernelInit, Padding
 from gcdbench_medxplore.layout import batch_major, channel_means
-
-FilterName = Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"]
-Padding = Literal["circular", "zeros"]
-KernelInit = Literal["delta", "uniform"]
 
 MAX_DENSE_CELLS = 64
 """Largest map on which a gain is applied as one dense matrix for each channel instead of through the FFT."""

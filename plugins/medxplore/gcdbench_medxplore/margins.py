@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-NegativeMargin = Literal["as-written", "raised"]
-Overshoot = Literal["clamp", "wrap"]
+from gcdbench_medxplore.config import NegativeMargin, Overshoot
 
 
 def margin_cosine(cosine: Tensor, margin: Tensor, *, overshoot: Overshoot = "clamp", cos_eps: float = 1e-6) -> Tensor:

@@ -13,10 +13,9 @@ from gcdbench.api import Batch, ConfigError, GCDData, RunContext, SimGCD, TailOu
 from gcdbench_medxplore.acam import ACAM, labelled_cosines
 from gcdbench_medxplore.anchors import Anchors, find_anchors
 from gcdbench_medxplore.confidence import attention_confidence, match_confidence
-from gcdbench_medxplore.config import MedXploreConfig, Signal
+from gcdbench_medxplore.config import FilterName, MedXploreConfig, Signal
 from gcdbench_medxplore.consistency import pair_weights, patch_consistency
 from gcdbench_medxplore.faac import FAAC
-from gcdbench_medxplore.filtering import FilterName
 from gcdbench_medxplore.margins import hard_negatives
 from gcdbench_medxplore.patches import patch_count, require_grid, require_patches
 
@@ -63,6 +62,9 @@ class MedXplore(SimGCD):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """SimGCD's terms, ``pc`` and ``acam``; a term with weight 0 is left out."""
         config = self.config
+        faac = self._faac
+        if faac is not None and faac.activation is not None:
+            self._figures["gamma"] = faac.activation.gamma.detach()
         branches = [batch, self._plain_branch(batch)] if self._sees_both else [batch]
         terms = _mean_terms([SimGCD.losses(self, branch) for branch in branches])
         anchors = self._anchors(batch) if config.needs_anchors else None
@@ -162,8 +164,6 @@ class MedXplore(SimGCD):
         matched = anchors.matches.sum(dim=(1, 2)).detach().float()
         self._figures |= {"matches": matched.mean(), "images_matched": (matched > 0).float().mean()}
         self._figures["attention"] = attention.detach().mean()
-        if faac.activation is not None:
-            self._figures["gamma"] = faac.activation.gamma.detach()
         return anchors
 
     def _acam(self, batch: Batch, anchors: Anchors | None) -> Tensor:
@@ -179,8 +179,11 @@ class MedXplore(SimGCD):
         labels = batch.labels[labelled]
         loss, u = acam(cosines, labels, signals)
         if u.numel():
+            spreads = {f"{name}_sd": signal.detach().std(correction=0) for name, signal in signals.items()}
             self._figures |= {
                 "u": u.detach().mean(),
+                "u_sd": u.detach().std(correction=0),
+                **spreads,
                 "hard_negatives": hard_negatives(cosines, labels, self.config.acam.gate),
             }
         out: Tensor = loss

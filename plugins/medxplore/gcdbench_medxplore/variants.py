@@ -66,6 +66,7 @@ READINGS: Mapping[str, Settings] = {
     "border-replicate": {"faac.border": "replicate"},
     "border-zeros": {"faac.border": "zeros"},
     "padding-zeros": {"faac.padding": "zeros"},
+    "init-uniform": {"faac.init": "uniform"},
     "gamma-fixed": {"faac.learn_gamma": False},
     "negatives-raised": {"acam.negative_margin": "raised"},
     "acam-negatives-raised": {**NO_FAAC, "acam.negative_margin": "raised"},
@@ -79,6 +80,8 @@ READINGS: Mapping[str, Settings] = {
     "margins-small": {"acam.angular_max": 0.1, "acam.cosine_max": 0.1},
     "margins-large": {"acam.angular_max": 0.5, "acam.cosine_max": 0.35},
     "scale-30": {"acam.scale": 30.0},
+    "gate-0": {"acam.gate": 0.0},
+    "gate-0-negatives-raised": {"acam.gate": 0.0, "acam.negative_margin": "raised"},
     "match-weighted": {"acam.match": "weighted"},
     "one-view": {"acam.views": "first"},
 }

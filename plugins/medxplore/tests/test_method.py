@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from gcdbench_medxplore.config import ACAMConfig, FAACConfig, MedXploreConfig
+from gcdbench_medxplore.config import MedXploreConfig
 from gcdbench_medxplore.method import MedXplore
 from gcdbench_medxplore.plugin import gcdbench_methods
 from gcdbench_medxplore.variants import VARIANTS
@@ -17,6 +17,7 @@ from medxplore_training import SIMGCD_TERMS, configured, train, variant_config
 
 from gcdbench.api import ConfigError, SimGCD, SimGCDConfig, TailOutput
 from gcdbench.config import apply_overrides
+from gcdbench.testing import conformance
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 
 
@@ -43,7 +44,7 @@ def test_with_everything_off_a_run_is_bit_identical_to_simgcd(config):
 
 
 def test_modules_on_the_side_do_not_move_simgcd():
-    """ACAM of weight 0 or a patch loss that never starts builds modules, but the run stays SimGCD's."""
+    """A patch loss that never starts builds FAAC, but the run stays SimGCD's."""
     config = configured(beta=0.0, faac__feature="none", faac__start=1.0)
     ours, _, _ = train(MedXplore, config)
     plain, _, _ = train(SimGCD, SimGCDConfig())
@@ -137,9 +138,17 @@ def test_settings_that_contradict_each_other_are_refused(overrides):
 def test_defaults_are_the_papers_and_the_notes():
     config = MedXploreConfig()
     assert (config.alpha, config.beta, config.lambda_) == (1.0, 0.5, 0.35)
-    assert config.faac == FAACConfig(k=8, delta=0.65, filter="spectral-conv", feature="x_out", border="valid")
-    assert config.acam == ACAMConfig(angular_max=0.2, cosine_max=0.2, scale=10.0, gate=0.3)
-    assert config.acam.signals == ("A", "W", "G")
+    assert dataclasses.asdict(config.faac) == {
+        "enabled": True, "feature": "x_out", "glec": True, "filter": "spectral-conv", "kernel": 3,
+        "padding": "circular", "init": "delta", "cutoff": 0.25, "border": "valid", "ddof": 0, "gamma": 1.0,
+        "learn_gamma": True, "eps": 1e-6, "k": 8, "k_scaled": False, "grid": None, "delta": 0.65, "min_matches": 1,
+        "weight_gradient": False, "start": 0.0,
+    }  # fmt: skip
+    assert dataclasses.asdict(config.acam) == {
+        "signals": ("A", "W", "G"), "percentile": "rank", "momentum": 0.99, "low": 0.05, "high": 0.95, "match": "mean",
+        "views": "both", "detach": True, "direction": "confident", "angular_max": 0.2, "cosine_max": 0.2, "scale": 10.0,
+        "gate": 0.3, "overshoot": "clamp", "cos_eps": 1e-6, "negative_margin": "as-written",
+    }  # fmt: skip
 
 
 def test_the_deployed_state_is_simgcds_and_the_auxiliary_state_brings_the_attention_back():
@@ -166,6 +175,18 @@ def test_the_inside_of_an_epoch_is_logged():
     assert 0 <= figures[-1]["images_matched"] <= 1
     assert 0 <= figures[-1]["hard_negatives"] <= 1
     assert figures[-1]["u"] == pytest.approx(0.5)  # ranks pin it there for ever
+    assert figures[-1]["u_sd"] > 0.05
+    assert {"gamma", "A_sd", "W_sd"} <= set(figures[-1])
+
+
+def test_gamma_is_logged_without_patches_and_without_acam():
+    _, _, events = train(MedXplore, variant_config("filter+glec"), epochs=2)
+    assert [set(event) for event in events if event["type"] == "medxplore"] == [{"type", "epoch", "gamma"}] * 2
+
+
+@pytest.mark.parametrize("check", conformance.CHECKS)
+def test_medxplore_keeps_to_what_the_harness_promises(check, tmp_path):
+    conformance.run_check(check, MedXplore, MedXploreConfig(), folder=tmp_path)
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):

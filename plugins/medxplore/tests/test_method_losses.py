@@ -14,7 +14,7 @@ from gcdbench_medxplore.method import MedXplore
 from medxplore_training import SIMGCD_TERMS, configured, variant_config
 
 from gcdbench.api import Batch, SimGCD, TailOutput
-from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
+from gcdbench.testing.tiny import built
 
 
 def make_batch(method, *, size=6, labelled=4, classes=4, labels=None, same=False, progress=0.5):
@@ -46,23 +46,20 @@ def make_batch(method, *, size=6, labelled=4, classes=4, labels=None, same=False
 @pytest.fixture
 def build():
     def make(config):
-        data, task, _ = tiny_task()
-        method = shrink(MedXplore)(config, task, tiny_context())
-        method._open(data.labelled.store)
-        method._build(4)
-        return method
+        return built(MedXplore, config)
 
     return make
 
 
 def reference_terms(method, batch):
-    """α L_pc and β L_ACAM of a batch, by the loop transcriptions alone."""
+    """α L_pc and β L_ACAM of a batch, and its matched pairs by image, by the loop transcriptions alone."""
     c = method.config
     x = batch.tail.map.detach().double().numpy()
     faac = method.extras["faac"]
     kernels = [k.detach().double().numpy()[:, 0] for k in (faac.filter.real, faac.filter.imag)]
     energy = loops.energy_map(loops.spectral_conv(x, *kernels))
-    attention = loops.glec(loops.local_variance(energy), float(faac.activation.gamma.detach()), c.faac.eps)
+    variance = loops.local_variance(energy, ddof=c.faac.ddof)
+    attention = loops.glec(variance, float(faac.activation.gamma.detach()), c.faac.eps, ddof=c.faac.ddof)
     feature = loops.x_out(x, attention).mean((2, 3))
     np.testing.assert_allclose(batch.feature.detach().numpy(), feature, atol=1e-5)
 
@@ -92,7 +89,7 @@ def reference_terms(method, batch):
         raised = c.acam.negative_margin == "raised"
         logits.append(loops.margin_logits(own, y, *margins, c.acam.scale, c.acam.gate, raised))
         targets += y
-    return c.alpha * pc, c.beta * loops.acam(np.concatenate(logits), targets)
+    return c.alpha * pc, c.beta * loops.acam(np.concatenate(logits), targets), pairs
 
 
 # Cosines of an untrained network are small and its tokens alike: the gate and δ lie where they divide them.
@@ -103,6 +100,10 @@ END_TO_END = {"faac__init": "uniform", "acam__angular_max": 0.5, "acam__gate": 0
     "overrides",
     [
         {},
+        {"alpha": 0.1},
+        {"beta": 1.5},
+        {"faac__eps": 0.1},
+        {"faac__ddof": 1},
         {"faac__delta": 0.65},
         {"faac__delta": 0.9},
         {"acam__gate": 0.1},
@@ -117,12 +118,15 @@ END_TO_END = {"faac__init": "uniform", "acam__angular_max": 0.5, "acam__gate": 0
 def test_added_losses_are_the_papers_equations_end_to_end(build, overrides):
     method = build(configured(**{**END_TO_END, **overrides}))
     batch = make_batch(method)
-    pc, acam = reference_terms(method, batch)
+    pc, acam, pairs = reference_terms(method, batch)
     terms = method.losses(batch)
     assert set(terms) == SIMGCD_TERMS | {"pc", "acam"}
     np.testing.assert_allclose(terms["pc"].detach(), pc, atol=1e-5)
     np.testing.assert_allclose(terms["acam"].detach(), acam, atol=1e-5)
     np.testing.assert_allclose(terms["rep_u"].detach(), SimGCD.losses(method, batch)["rep_u"].detach())
+    matches = [len(found) for found in pairs]
+    assert float(method._figures["matches"]) == pytest.approx(np.mean(matches))
+    assert float(method._figures["images_matched"]) == pytest.approx(np.mean([count > 0 for count in matches]))
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,7 @@ def test_added_losses_are_the_papers_equations_end_to_end(build, overrides):
         ("pc", {"faac__k": 3, "faac__grid": 2}),
         ("pc", {"faac__min_matches": 5}),
         ("pc", {"faac__border": "replicate"}),
+        ("pc", {"faac__gamma": 3.0}),
         ("pc", {"faac__filter": "low-pass"}),
         ("acam", {"acam__angular_max": 0.2}),
         ("acam", {"acam__cosine_max": 0.0}),
@@ -220,6 +225,10 @@ def test_feature_both_averages_the_two_branches(build):
         name: (SimGCD.losses(method, batch)[name] + SimGCD.losses(method, plain)[name]) / 2 for name in SIMGCD_TERMS
     }
     terms = method.losses(batch)
+    anchors = method._anchors(batch)
+    margins = [method._acam(branch, anchors) for branch in (batch, plain)]
+    assert margins[0].item() != pytest.approx(margins[1].item(), rel=1e-4)
+    expected["acam"] = method.config.beta * (margins[0] + margins[1]) / 2
     for name, value in expected.items():
         torch.testing.assert_close(terms[name], value)
 

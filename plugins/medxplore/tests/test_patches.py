@@ -71,6 +71,12 @@ def test_similarity_matches_and_loss_are_the_equations(count, k):
             np.testing.assert_allclose(float(loss), wanted, atol=1e-12)
 
 
+def test_a_similarity_of_exactly_delta_matches():
+    similarity = torch.tensor([[[0.75, 0.5], [0.25, 0.625]]])
+    assert mutual_matches(similarity, 0.75).tolist() == [[[True, False], [False, False]]]
+    assert mutual_matches(similarity, 0.625).tolist() == [[[True, False], [False, True]]]
+
+
 @pytest.mark.parametrize(("count", "k"), [(5, 3), (14, 3)], ids=["all products", "gathered tokens"])
 def test_gradient_of_the_loss_reaches_the_tokens(count, k):
     tokens, scores, first, second = make_similarity(count, k, dim=4, size=2)
