@@ -169,6 +169,7 @@ class Engine:
     def _end_epoch(self) -> None:
         # BatchNorm's running statistics are each rank's own; the model that counts is rank 0's.
         broadcast_modules(self.modules.values())
+        self.method.on_epoch_end(self.epoch)
         speed, left = self.meter.speed(), self._seconds_left(done_in_epoch=1.0)
         self._log(
             type="epoch",

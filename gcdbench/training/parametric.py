@@ -99,6 +99,9 @@ class ParametricMethod:
     def on_epoch_start(self, epoch: int) -> None:
         """Called before an epoch is ordered; not called again when a run is resumed within the epoch."""
 
+    def on_epoch_end(self, epoch: int) -> None:
+        """Called after the last step of an epoch."""
+
     def after_step(self, batch: Batch) -> None:
         """Called after each optimiser step with the batch that led to it."""
 

@@ -302,6 +302,25 @@ def test_weight_decay_spares_biases_and_vectors() -> None:
     assert len(exempt) == 4
 
 
+def test_epochs_begin_and_end_around_their_steps() -> None:
+    calls: list[str] = []
+
+    class Noting(SmallSimGCD):  # type: ignore[valid-type, misc]
+        def on_epoch_start(self, epoch: int) -> None:
+            calls.append(f"start {epoch}")
+
+        def after_step(self, batch: Batch) -> None:
+            calls.append(f"step of {batch.epoch}")
+
+        def on_epoch_end(self, epoch: int) -> None:
+            calls.append(f"end {epoch}")
+
+    run(Noting, epochs=2)
+    steps = (len(calls) - 4) // 2
+    assert steps > 0
+    assert calls == ["start 0", *["step of 0"] * steps, "end 0", "start 1", *["step of 1"] * steps, "end 1"]
+
+
 def test_clipping_bounds_the_step() -> None:
     from dataclasses import replace
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcdbench.api import Batch, ConfigError, GCDData, RunContext, SimGCD, TailOutput, TaskInfo
+from gcdbench.api import Batch, ConfigError, RunContext, SimGCD, TailOutput, TaskInfo
 from gcdbench_medxplore.acam import ACAM, labelled_cosines
 from gcdbench_medxplore.anchors import Anchors, find_anchors
 from gcdbench_medxplore.confidence import attention_confidence, match_confidence
@@ -83,15 +83,20 @@ class MedXplore(SimGCD):
             terms["acam"] = config.beta * torch.stack([self._acam(branch, anchors) for branch in branches]).mean()
         return terms
 
-    def on_epoch_start(self, epoch: int) -> None:
-        """Log what the last step of the epoch before looked like from inside."""
-        super().on_epoch_start(epoch)
-        self._log_figures(epoch - 1)
+    def on_epoch_end(self, epoch: int) -> None:
+        """Log what the epoch's last step looked like from inside."""
+        super().on_epoch_end(epoch)
+        if self._figures:
+            self.ctx.log({"type": "medxplore", "epoch": epoch, **{k: float(v) for k, v in self._figures.items()}})
 
-    def fit(self, data: GCDData) -> None:
-        """Train, and log the last epoch as well."""
-        super().fit(data)
-        self._log_figures(self.ctx.training.epochs - 1)
+    def training_state(self) -> dict[str, Any]:
+        """The figures of the last step, which the end of the epoch logs."""
+        return {**super().training_state(), "figures": self._figures}
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """Take them back."""
+        super().load_training_state(state)
+        self._figures = dict(state["figures"])
 
     def attention(self, tail: TailOutput) -> Tensor | None:
         """A (B, H, W) for ``gcdbench explain``; None where the settings have no attention."""
@@ -114,11 +119,6 @@ class MedXplore(SimGCD):
         return maps
 
     # Inner work --------------------------------------------------------------------------------------------------
-
-    def _log_figures(self, epoch: int) -> None:
-        if self._figures:
-            figures: dict[str, Any] = {name: float(value) for name, value in self._figures.items()}
-            self.ctx.log({"type": "medxplore", "epoch": epoch, **figures})
 
     @property
     def _faac(self) -> FAAC | None:
