@@ -11,7 +11,7 @@ what two classes exchange, where these follow.
 docs/fidelity.md: ``<!-- seeds: SUITE DATASET CLASS CLASS -->`` to ``<!-- end of seeds -->`` holds the suite's first two
 rows seed by seed, and with groups of seeds (``0-9 10-19``) behind the classes their paired differences.
 docs/fidelity.md: ``<!-- border: DATASET -->`` to ``<!-- end of border -->`` holds what :mod:`benchmarks.border` finds
-of SimGCD and MedXplore, of groups with several seeds and of settings that both share.
+of SimGCD and MedXplore, of groups with several seeds and of the settings that move the border.
 docs/fidelity.md: what follows ``<!-- measured -->`` in a row of the ledger is what Kvasir runs say about the variants
 and settings that the row names.
 """
@@ -84,7 +84,7 @@ BORDER_BLOCK = re.compile(
     r"(?P<begin><!-- border: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of border -->)", re.DOTALL
 )
 BORDER_METHODS = ("simgcd", "medxplore")
-BORDER_SETTINGS = frozenset({"memax_weight", "augmentation"})
+BORDER_SETTINGS = frozenset({"memax_weight", "augmentation", "beta", "acam.scale"})
 BLOCK = re.compile(r"(?P<begin><!-- runs: (?P<dataset>\S+) -->\n).*?(?P<end><!-- end of runs -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)
 
