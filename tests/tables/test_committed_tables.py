@@ -62,7 +62,7 @@ def test_tables_of_single_seeds_follow_from_the_committed_runs() -> None:
     pages = pytest.importorskip("benchmarks.pages", reason="runs from the repository's root")
     records = cell_records(load_runs(RESULTS / "runs"))
     page = pages.LEDGER.read_text(encoding="utf-8")
-    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 5
+    assert len(pages.SEEDS_BLOCK.findall(page)) == page.count("<!-- seeds:") == 7
     assert pages.fill_seeds(page, records) == page
     assert pages.fill_seeds(page, [record for record in records if record.seed != 0]) != page
 
