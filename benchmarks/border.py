@@ -15,8 +15,8 @@ import numpy as np
 from scipy.stats import binom
 
 from benchmarks.seed_tables import border_rates
-from gcdbench.store.rundir import RunDirectory
-from gcdbench.tables.records import CellRecord
+from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.runs.directory import RunDirectory
 
 COLUMNS = ("n", "log K − H(p̄)", "% of the old taken for new", "% of the new taken for old")
 

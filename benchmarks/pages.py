@@ -28,19 +28,19 @@ from pathlib import Path
 
 from benchmarks.border import border_table
 from benchmarks.seed_tables import difference_table, pair_table, read_rows, seed_table
-from gcdbench.plan import RunRequest, identity_of, make_plan
 from gcdbench.plugins.manager import get_manager
-from gcdbench.protocol import default_protocol
-from gcdbench.store.index import load_runs
-from gcdbench.store.rundir import DONE
-from gcdbench.suites.matching import FROM_DATA
-from gcdbench.suites.read import load_suite
-from gcdbench.suites.seeds import parse_seeds
-from gcdbench.tables.bootstrap import RunBootstrap
-from gcdbench.tables.grid import mean_text
-from gcdbench.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
-from gcdbench.tables.render import render
-from gcdbench.tables.suite_table import suite_table
+from gcdbench.reporting.suites.finding import FROM_DATA
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.reporting.suites.seeds import parse_seeds
+from gcdbench.reporting.tables.bootstrap import RunBootstrap
+from gcdbench.reporting.tables.grid import mean_text
+from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
+from gcdbench.reporting.tables.render import render
+from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.directory import DONE
+from gcdbench.runs.index import load_runs
+from gcdbench.runs.plan import RunRequest, identity_of, make_plan
+from gcdbench.splits.protocol import default_protocol
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "benchmarks" / "results" / "runs"

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from gcdbench.data.card import load_card
+from gcdbench.datasets.card import load_card
 from gcdbench.plugins.manager import get_manager
-from gcdbench.stats import paired_difference
-from gcdbench.store.rundir import DONE, RunDirectory
-from gcdbench.suites.read import load_suite
-from gcdbench.tables.model import SCORE_TITLES
-from gcdbench.tables.records import TRANSDUCTIVE, CellRecord
-from gcdbench.tables.suite_table import runs_of_suite
+from gcdbench.reporting.statistics import paired_difference
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.reporting.tables.model import SCORE_TITLES
+from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord
+from gcdbench.reporting.tables.suite_table import runs_of_suite
+from gcdbench.runs.directory import DONE, RunDirectory
 
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
 BY_SEED_OF_MANY = ("all", "false_old", "exchanged")

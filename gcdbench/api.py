@@ -8,26 +8,28 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gcdbench.config import Bounds, Count, NotNegative, Positive, Share
-from gcdbench.data.card import DatasetCard, load_card
-from gcdbench.data.types import DatasetRequest, DatasetSource, GCDData, ImageView, TaskInfo
-from gcdbench.errors import ConfigError, DataError, GCDBenchError, TrainingError
-from gcdbench.methods.base import Method, Prediction
+from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
+from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError
+from gcdbench.datasets.card import DatasetCard, load_card
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.images.image_set import ImageSet
+from gcdbench.splits.data import GCDData
+from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
-    from gcdbench.backbones.base import Backbone, TailOutput
-    from gcdbench.context import RunContext
-    from gcdbench.data.bank import frozen_features
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.models.backbone import Backbone, TailOutput
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
+    from gcdbench.training.context import RunContext
     from gcdbench.training.parametric import ParametricMethod
+    from gcdbench.views.bank import frozen_features
 
 _LAZY = {
-    "Backbone": "gcdbench.backbones.base",
-    "TailOutput": "gcdbench.backbones.base",
-    "RunContext": "gcdbench.context",
-    "frozen_features": "gcdbench.data.bank",
+    "Backbone": "gcdbench.models.backbone",
+    "TailOutput": "gcdbench.models.backbone",
+    "RunContext": "gcdbench.training.context",
+    "frozen_features": "gcdbench.views.bank",
     "SimGCD": "gcdbench.methods.simgcd",
     "SimGCDConfig": "gcdbench.methods.simgcd",
     "Batch": "gcdbench.training.batch",
@@ -46,7 +48,7 @@ __all__ = [
     "DatasetSource",
     "GCDBenchError",
     "GCDData",
-    "ImageView",
+    "ImageSet",
     "Method",
     "NotNegative",
     "ParametricMethod",

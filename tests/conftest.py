@@ -47,7 +47,7 @@ def example_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def cli() -> Callable[..., Result]:
     """Call ``gcdbench`` in this process: ``cli("run", "--method", ...)``; errors as the user sees them."""
     from gcdbench.cli.main import command
-    from gcdbench.errors import GCDBenchError
+    from gcdbench.core.errors import GCDBenchError
 
     def call(*arguments: object) -> Result:
         runner = CliRunner()

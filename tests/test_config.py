@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcdbench.config import Bounds, Count, NotNegative, Positive, Share, apply_overrides, field_types, parse_assignment
-from gcdbench.errors import ConfigError
+from gcdbench.core.config import (
+    Bounds,
+    Count,
+    NotNegative,
+    Positive,
+    Share,
+    apply_overrides,
+    field_types,
+    parse_assignment,
+)
+from gcdbench.core.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from gcdbench.backbones.base import Backbone
-from gcdbench.cost import InferencePath, count_flops, count_parameters, measure_cost, require_backbone
-from gcdbench.errors import GCDBenchError
-from gcdbench.training.heads import Prototypes
+from gcdbench.core.errors import GCDBenchError
+from gcdbench.models.backbone import Backbone
+from gcdbench.models.cost import InferencePath, count_flops, count_parameters, measure_cost, require_backbone
+from gcdbench.models.heads import Prototypes
 
 SIZE, CHANNELS, K = 16, 12, 5
 

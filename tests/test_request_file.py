@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from gcdbench.errors import ConfigError
-from gcdbench.plan import RunPlan, RunRequest, make_plan
+from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import get_manager
-from gcdbench.request_file import merge_request
+from gcdbench.runs.plan import RunPlan, RunRequest, make_plan
+from gcdbench.runs.request_file import merge_request
 
 
 def from_file(path: Path) -> RunPlan:

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.data import manifest
-from gcdbench.errors import ConfigError, DataError, GCDBenchError, TrainingError
-from gcdbench.evaluate import rescore
-from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.runner import execute, prepare_data
-from gcdbench.store.predictions import load_scored_set
-from gcdbench.store.rundir import DONE, FAILED, INTERRUPTED, RunDirectory
+from gcdbench.runs.directory import DONE, FAILED, INTERRUPTED, RunDirectory
+from gcdbench.runs.evaluate import rescore
+from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.predictions import load_scored_set
+from gcdbench.runs.runner import execute, prepare_data
+from gcdbench.splits import manifest
 
 pytestmark = pytest.mark.usefixtures("example_plugin")
 SMALL = {"image_size": "32"}
@@ -119,7 +119,7 @@ def test_canary_hidden_labels_change_no_prediction(tmp_path: Path, monkeypatch: 
         labels[hidden] = np.random.default_rng(5).permutation(labels[hidden])
         return dataclasses.replace(split, labels=labels)
 
-    monkeypatch.setattr("gcdbench.runner.make_split", shuffled)
+    monkeypatch.setattr("gcdbench.runs.runner.make_split", shuffled)
     canary = run(tmp_path / "canary")
     assert np.array_equal(clusters(honest.directory), clusters(canary.directory))
     assert honest.scores["sets"] != canary.scores["sets"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from gcdbench.stats import (
+from gcdbench.reporting.statistics import (
     bootstrap_interval,
     compare_with_best,
     holm,

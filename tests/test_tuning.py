@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gcdbench.data.manifest import LABELLED, SplitManifest, make_split
-from gcdbench.data.types import GCDData, ImageView, IntArray
-from gcdbench.errors import ConfigError, TrainingError
-from gcdbench.methods.base import Prediction
-from gcdbench.protocol import Protocol
-from gcdbench.tuning import Trial, best_rate, hold_out, recovered_share, try_rates
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.errors import ConfigError, TrainingError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.runs.tuning import Trial, best_rate, hold_out, recovered_share, try_rates
+from gcdbench.splits.data import GCDData
+from gcdbench.splits.manifest import LABELLED, SplitManifest, make_split
+from gcdbench.splits.protocol import Protocol
+from gcdbench.training.method import Prediction
 
 
 def split(groups: bool = True, images: int = 120) -> SplitManifest:
@@ -98,14 +100,14 @@ class Fake:
             raise TrainingError("the loss is not finite.")
         self.right = max(0, 10 - int(abs(np.log10(rate / 0.03)) * 8))
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         cluster = np.zeros(len(images), dtype=np.int64)
         cluster[self.right :] = 3
         return Prediction(ids=images.ids, cluster=cluster, k_hat=4, anchored=True)
 
 
 def test_the_rate_that_recovers_most_wins_and_a_diverging_one_is_no_candidate() -> None:
-    images = ImageView(ids=np.arange(10), store=STORE)
+    images = ImageSet(ids=np.arange(10), store=STORE)
     held: Any = type("Held", (), {"images": images, "labels": np.zeros(10, dtype=np.int64)})
     trials = try_rates([1.0, 0.1, 0.03, 0.003], Fake, held, 2)  # type: ignore[arg-type]
     assert [trial.lr for trial in trials] == [0.003, 0.03, 0.1, 1.0]

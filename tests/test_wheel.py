@@ -39,9 +39,9 @@ def test_it_carries_what_the_commands_read_and_no_results(wheel: Path) -> None:
 def test_suites_and_published_numbers_load_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     script = (
-        "from gcdbench.data.card import load_card\n"
-        "from gcdbench.reported import read_reported\n"
-        "from gcdbench.suites.read import benchmarks_folder, load_suite, suite_names\n"
+        "from gcdbench.datasets.card import load_card\n"
+        "from gcdbench.reporting.published.reported import read_reported\n"
+        "from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_names\n"
         "assert load_card('kvasir').counts\n"
         "for name in suite_names():\n"
         "    for file in load_suite(name).reported:\n"

@@ -29,8 +29,8 @@ BACKBONES = ("efficientnet-lite0", "resnet18")
 
 def describe_machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    from gcdbench.environment import cpu_model, package_versions
-    from gcdbench.native.loader import describe_kernels
+    from gcdbench.models.kernels.loader import describe_kernels
+    from gcdbench.runs.environment import cpu_model, package_versions
 
     return {
         "cpu": cpu_model(),

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from gcdbench.data.sources.folder import make_folder
-from gcdbench.data.types import DatasetRequest, DatasetSource
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.sources.folder import make_folder
 
 QUALITY = 88
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from gcdbench.identity import run_id
-from gcdbench.plan import RunRequest
+from gcdbench.core.identity import run_id
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 METHODS = ("rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx", "kmeans")

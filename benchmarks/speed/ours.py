@@ -16,16 +16,19 @@ import torch
 
 from benchmarks.speed.images import open_source
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.backbones.base import Backbone
-from gcdbench.backbones.lite0 import load_lite0
-from gcdbench.backbones.resnet import load_resnet18
-from gcdbench.context import RunContext
-from gcdbench.data.bank import open_views
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
+from gcdbench.core.arrays import IntArray, Pixels
+from gcdbench.images.image_set import ImageSet
+from gcdbench.images.image_store import prepare_store
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.backbone import Backbone
+from gcdbench.models.lite0 import load_lite0
+from gcdbench.models.resnet import load_resnet18
+from gcdbench.splits.data import GCDData
 from gcdbench.training.batch import Batch
 from gcdbench.training.config import TrainingConfig
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import TaskInfo
+from gcdbench.views.bank import open_views
 
 
 def load_backbone(name: str) -> Backbone:
@@ -66,9 +69,9 @@ def split(pixels: Pixels) -> GCDData:
     ids = np.arange(len(pixels))
     labelled = ids[ids % 4 == 0]
     return GCDData(
-        labelled=ImageView(ids=labelled, store=pixels),
+        labelled=ImageSet(ids=labelled, store=pixels),
         labels=labelled // 4 % 4,
-        unlabelled=ImageView(ids=ids[ids % 4 != 0], store=pixels),
+        unlabelled=ImageSet(ids=ids[ids % 4 != 0], store=pixels),
     )
 
 

@@ -1,5 +1,5 @@
 """Views a second of the frozen prefix against the chunk size, in one thread, with a chunk for each thread, and with all
-threads on one chunk: what the choice of chunks and threads in :mod:`gcdbench.data.bank` rests on.
+threads on one chunk: what the choice of chunks and threads in :mod:`gcdbench.views.bank` rests on.
 
 python -m benchmarks.speed.prefix '{"folder": "", "threads": 2}'
 """
@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.speed.ours import load_backbone
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.data.parallel import run_chunks
+from gcdbench.views.threads import run_chunks
 
 CHUNKS = (16, 32, 64, 128, 256)
 LEAST_VIEWS = 512

@@ -22,13 +22,13 @@ from torch.utils.data import DataLoader, Dataset, WeightedRandomSampler
 
 from benchmarks.speed.images import open_source
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.backbones.base import IMAGENET_MEAN, IMAGENET_STD, TailOutput
-from gcdbench.backbones.torchvision_shim import import_torchvision
-from gcdbench.context import RunContext
-from gcdbench.data.types import TaskInfo
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, TailOutput
+from gcdbench.models.heads import Projector, Prototypes
+from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.training.batch import Batch
-from gcdbench.training.heads import Projector, Prototypes
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import TaskInfo
 
 
 class TwoViews(Dataset[Any]):

@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.speed.ours import TimedSimGCD, make_context, split
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.data.bank import open_views
+from gcdbench.views.bank import open_views
 
 
 def measure_one(settings: Settings) -> dict[str, float]:

@@ -20,9 +20,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.speed.ours import TimedSimGCD, make_context, split
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.context import RunContext
-from gcdbench.data.bank import open_views
 from gcdbench.training.batch import Batch
+from gcdbench.training.context import RunContext
+from gcdbench.views.bank import open_views
 
 MATRIX = ("aten::mm", "aten::addmm", "aten::bmm")
 PRODUCTS = (*MATRIX, "aten::mkldnn_convolution", "aten::convolution_backward")

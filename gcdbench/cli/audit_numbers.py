@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from gcdbench.audit.rows import Audit, GroupVerdict, RowVerdict
+    from gcdbench.reporting.published.rows import Audit, GroupVerdict, RowVerdict
 
 
 @click.command(name="audit-numbers")
@@ -28,11 +28,11 @@ def command(
     """
     import json
 
-    from gcdbench.audit.protocols import expected_shares
-    from gcdbench.audit.rows import audit
-    from gcdbench.errors import ConfigError, UnknownName
-    from gcdbench.protocol import require_protocol
-    from gcdbench.reported import read_reported
+    from gcdbench.core.errors import ConfigError, UnknownName
+    from gcdbench.reporting.published.protocols import expected_shares
+    from gcdbench.reporting.published.reported import read_reported
+    from gcdbench.reporting.published.rows import audit
+    from gcdbench.splits.protocol import require_protocol
 
     require_protocol(protocol)
     if protocol and expect:
@@ -58,8 +58,8 @@ def command(
 
 
 def _parse_expectation(text: str) -> tuple[str, float]:
-    from gcdbench.config import parse_assignment
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.config import parse_assignment
+    from gcdbench.core.errors import ConfigError
 
     dataset, value = parse_assignment(text)
     try:

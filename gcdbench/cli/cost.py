@@ -28,12 +28,12 @@ def command(
 
     import torch
 
-    from gcdbench.cost import InferencePath, measure_cost, require_backbone
-    from gcdbench.environment import require_device
-    from gcdbench.explain.restore import run_context
+    from gcdbench.models.cost import InferencePath, measure_cost, require_backbone
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.store.index import find_run
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.reporting.explain.restore import run_context
+    from gcdbench.runs.directory import RunDirectory
+    from gcdbench.runs.environment import require_device
+    from gcdbench.runs.index import find_run
     from gcdbench.training.deploy import CARD, load_model
 
     require_device(device)

@@ -30,9 +30,9 @@ def list_(data_root: Path | None, as_json: bool) -> None:
     """List datasets: what is here, what is missing, how large."""
     from dataclasses import asdict
 
-    from gcdbench.data.files import format_bytes
-    from gcdbench.data.inventory import list_presence
-    from gcdbench.data.roots import data_roots
+    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.datasets.catalogue import list_presence
+    from gcdbench.datasets.roots import data_roots
     from gcdbench.plugins.manager import get_manager
 
     found = list(list_presence(get_manager(), data_root))
@@ -58,7 +58,7 @@ def show(dataset: str, as_json: bool) -> None:
     """Show the card of a dataset."""
     from dataclasses import asdict
 
-    from gcdbench.data.inventory import find_card
+    from gcdbench.datasets.catalogue import find_card
     from gcdbench.plugins.manager import get_manager
 
     card = find_card(dataset, get_manager())
@@ -93,9 +93,9 @@ def verify(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, shown: int, as_json: bool
 ) -> None:
     """Check a dataset against its card: counts, checksums, every image decodes. Exit code 1 when it fails."""
-    from gcdbench.data.integrity.verify import verify as run_verify
-    from gcdbench.data.roots import cache_dir
-    from gcdbench.data.workers import default_workers
+    from gcdbench.core.places import cache_dir
+    from gcdbench.datasets.integrity.verify import verify as run_verify
+    from gcdbench.images.workers import default_workers
 
     source = open_named(dataset, data_root, dataset_set)
     with shown_progress(quiet=as_json) as progress:
@@ -125,10 +125,10 @@ def audit(
     """Look for duplicates, torn groups, blank, odd and unreadable images. Reads only. Exit code 1 with errors."""
     import json
 
-    from gcdbench.data.integrity.audit import audit as run_audit
-    from gcdbench.data.workers import default_workers
-    from gcdbench.protocol import default_protocol, named_protocol
-    from gcdbench.store.atomic import write_text
+    from gcdbench.core.files import write_text
+    from gcdbench.datasets.integrity.audit import audit as run_audit
+    from gcdbench.images.workers import default_workers
+    from gcdbench.splits.protocol import default_protocol, named_protocol
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
@@ -158,9 +158,9 @@ def prepare(
     """Decode and resize all images once into the cache, so that runs start at once."""
     import time
 
-    from gcdbench.data.files import format_bytes
-    from gcdbench.data.roots import cache_dir
-    from gcdbench.data.store import prepare_store, store_bytes
+    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.core.places import cache_dir
+    from gcdbench.images.image_store import prepare_store, store_bytes
 
     source = open_named(dataset, data_root, dataset_set, image_size)
     size = image_size or source.card.image_size

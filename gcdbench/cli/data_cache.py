@@ -9,7 +9,7 @@ import click
 from gcdbench.cli.options import echo_json, json_option
 
 if TYPE_CHECKING:
-    from gcdbench.data.cache import CacheEntry
+    from gcdbench.core.cache_upkeep import CacheEntry
 
 
 @click.group()
@@ -24,9 +24,9 @@ def list_(as_json: bool) -> None:
     import time
     from dataclasses import asdict
 
-    from gcdbench.data.cache import list_cache
-    from gcdbench.data.files import format_bytes
-    from gcdbench.data.roots import cache_dir
+    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.core.cache_upkeep import list_cache
+    from gcdbench.core.places import cache_dir
 
     entries = list_cache(cache_dir())
     total = sum(entry.bytes for entry in entries)
@@ -44,8 +44,8 @@ def list_(as_json: bool) -> None:
 @click.option("--key", default=None, help="Only the entry with this key.")
 def clear(kind: str | None, key: str | None) -> None:
     """Delete everything in the cache, compiled kernels included, or a part of it. It is made again when needed."""
-    from gcdbench.data.cache import clear_cache
-    from gcdbench.data.roots import cache_dir
+    from gcdbench.core.cache_upkeep import clear_cache
+    from gcdbench.core.places import cache_dir
 
     _say(clear_cache(cache_dir(), kind=kind, key=key))
 
@@ -54,14 +54,14 @@ def clear(kind: str | None, key: str | None) -> None:
 @click.option("--to", "limit", required=True, help="Largest size to keep, for example 20GB.")
 def trim(limit: str) -> None:
     """Delete what was unused for longest until the cache is small enough."""
-    from gcdbench.data.cache import parse_size, trim_cache
-    from gcdbench.data.roots import cache_dir
+    from gcdbench.core.cache_upkeep import parse_size, trim_cache
+    from gcdbench.core.places import cache_dir
 
     _say(trim_cache(cache_dir(), parse_size(limit)))
 
 
 def _say(gone: list[CacheEntry]) -> None:
-    from gcdbench.data.files import format_bytes
+    from gcdbench.core.cache_folders import format_bytes
 
     freed = format_bytes(sum(entry.bytes for entry in gone))
     click.echo(f"{len(gone)} entries deleted, {freed} freed.")

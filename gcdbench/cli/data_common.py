@@ -12,8 +12,8 @@ import click
 from gcdbench.cli.options import data_root_option
 
 if TYPE_CHECKING:
-    from gcdbench.data.types import DatasetSource
-    from gcdbench.data.workers import Progress
+    from gcdbench.datasets.source import DatasetSource
+    from gcdbench.images.workers import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,8 +31,8 @@ def open_named(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...] = (), image_size: int | None = None
 ) -> DatasetSource:
     """Open the dataset that the user named."""
-    from gcdbench.data.inventory import open_dataset
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.datasets.catalogue import open_dataset
     from gcdbench.plugins.manager import get_manager
 
     options = {}

@@ -20,12 +20,12 @@ def fetch(dataset: str, data_root: Path | None, size: str | None, force: bool) -
 
     Downloads are resumed where they stopped and checked where a checksum is published.
     """
-    from gcdbench.data.builtin import MEDMNIST
-    from gcdbench.data.fetch import fetch_dataset
-    from gcdbench.data.inventory import find_card, find_presence
-    from gcdbench.data.roots import download_root
-    from gcdbench.data.sources.medmnist import file_name
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.datasets.builtin import MEDMNIST
+    from gcdbench.datasets.catalogue import find_card, find_presence
+    from gcdbench.datasets.fetch import fetch_dataset
+    from gcdbench.datasets.roots import download_root
+    from gcdbench.datasets.sources.medmnist import file_name
     from gcdbench.plugins.manager import get_manager
 
     manager = get_manager()

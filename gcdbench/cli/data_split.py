@@ -12,8 +12,8 @@ from gcdbench.cli.data_common import common_options, open_named, shown_progress
 from gcdbench.cli.options import echo_json, json_option
 
 if TYPE_CHECKING:
-    from gcdbench.data.manifest import SplitManifest
-    from gcdbench.protocol import Protocol
+    from gcdbench.splits.manifest import SplitManifest
+    from gcdbench.splits.protocol import Protocol
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -38,7 +38,7 @@ def export(
     output: Path | None,
 ) -> None:
     """Write the split of a dataset under a protocol: the same bytes on every machine with the same images."""
-    from gcdbench.store.atomic import write_bytes
+    from gcdbench.core.files import write_bytes
 
     made = _make(dataset, data_root, dataset_set, workers, protocol, split_seed)
     content = made.to_text().encode()
@@ -59,7 +59,7 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
     """Compare two exported splits by image content. Exit code 1 when they differ."""
     from dataclasses import asdict
 
-    from gcdbench.data.splitfile import compare_splits, read_split
+    from gcdbench.splits.split_file import compare_splits, read_split
 
     a, b = read_split(left), read_split(right)
     found = compare_splits(a, b)
@@ -90,10 +90,10 @@ def import_(
     file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
 ) -> None:
     """Check a split from elsewhere against the images on this machine, and keep it."""
-    from gcdbench.data.roots import user_data_dir
-    from gcdbench.data.sources.folder import safe_name
-    from gcdbench.data.splitfile import read_split, require_same_images
-    from gcdbench.store.atomic import write_bytes
+    from gcdbench.core.files import write_bytes
+    from gcdbench.core.places import user_data_dir
+    from gcdbench.datasets.sources.folder import safe_name
+    from gcdbench.splits.split_file import read_split, require_same_images
 
     theirs = read_split(file)
     ours = _make(dataset, data_root, dataset_set, workers, None, theirs.protocol.split_seed, theirs.protocol)
@@ -121,11 +121,11 @@ def _make(
 ) -> SplitManifest:
     from dataclasses import replace
 
-    from gcdbench.data.hashing import content_hashes, content_order, hex_digests
-    from gcdbench.data.manifest import make_split
-    from gcdbench.data.roots import cache_dir
-    from gcdbench.data.workers import default_workers
-    from gcdbench.protocol import default_protocol, named_protocol, renamed
+    from gcdbench.core.places import cache_dir
+    from gcdbench.images.hashing import content_hashes, content_order, hex_digests
+    from gcdbench.images.workers import default_workers
+    from gcdbench.splits.manifest import make_split
+    from gcdbench.splits.protocol import default_protocol, named_protocol, renamed
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]

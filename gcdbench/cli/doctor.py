@@ -30,12 +30,12 @@ def command(runs: Path, as_json: bool) -> None:
 
 
 def _packages() -> Iterator[Finding]:
-    from gcdbench.environment import package_versions
+    from gcdbench.runs.environment import package_versions
 
     for name, version in package_versions().items():
         yield (OK, f"{name} {version}") if version else (PROBLEM, f"{name} is not installed")
     try:
-        from gcdbench.backbones.torchvision_shim import import_torchvision
+        from gcdbench.models.torchvision_shim import import_torchvision
 
         import_torchvision()
     except Exception as error:  # whatever stops torchvision would stop a run as well
@@ -53,7 +53,7 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _weights() -> Iterator[Finding]:
-    from gcdbench.errors import GCDBenchError
+    from gcdbench.core.errors import GCDBenchError
     from gcdbench.plugins.manager import get_manager
     from gcdbench.plugins.specs import BackboneSpec
 
@@ -66,15 +66,15 @@ def _weights() -> Iterator[Finding]:
 
 
 def _data() -> Iterator[Finding]:
-    from gcdbench.data.roots import data_roots
+    from gcdbench.datasets.roots import data_roots
 
     for root in data_roots():
         yield OK, f"data root {root}" + ("" if root.is_dir() else " (does not exist)")
 
 
 def _disk() -> Iterator[Finding]:
-    from gcdbench.data.roots import cache_dir
-    from gcdbench.errors import GCDBenchError
+    from gcdbench.core.errors import GCDBenchError
+    from gcdbench.core.places import cache_dir
 
     try:
         folder = cache_dir()
@@ -88,8 +88,8 @@ def _disk() -> Iterator[Finding]:
 
 
 def _runs(runs: Path) -> Iterator[Finding]:
-    from gcdbench.store.index import load_runs
-    from gcdbench.store.rundir import INTERRUPTED, STALE, UNREADABLE
+    from gcdbench.runs.directory import INTERRUPTED, STALE, UNREADABLE
+    from gcdbench.runs.index import load_runs
 
     for entry in load_runs(runs):
         if entry.status in (INTERRUPTED, STALE):

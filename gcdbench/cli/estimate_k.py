@@ -24,11 +24,11 @@ def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
     whatever its method.
     """
     from gcdbench.cli.progress import ProgressDisplay
-    from gcdbench.data.bank import frozen_features
-    from gcdbench.errors import UnknownName
-    from gcdbench.methods.estimate_k import ESTIMATORS, prepare_sample
+    from gcdbench.core.errors import UnknownName
+    from gcdbench.methods.algorithms.estimate_k import ESTIMATORS, prepare_sample
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.runner import make_context, prepare_data
+    from gcdbench.runs.runner import make_context, prepare_data
+    from gcdbench.views.bank import frozen_features
 
     if estimator != "all" and estimator not in ESTIMATORS:
         raise UnknownName("estimator", estimator, [*ESTIMATORS, "all"])

@@ -52,21 +52,21 @@ def command(
     """
     import numpy as np
 
-    from gcdbench.config import parse_assignment
-    from gcdbench.errors import ConfigError
-    from gcdbench.explain.explanation import (
+    from gcdbench.core.config import parse_assignment
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.core.files import write_json
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.explain.explanation import (
         Explanation,
         compare_maps,
         explain_run,
         load_predictions,
         summarise,
     )
-    from gcdbench.explain.images import open_images, require_same_images
-    from gcdbench.explain.restore import restore
-    from gcdbench.plugins.manager import get_manager
-    from gcdbench.store.atomic import write_json
-    from gcdbench.store.index import find_run
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.reporting.explain.images import open_images, require_same_images
+    from gcdbench.reporting.explain.restore import restore
+    from gcdbench.runs.directory import RunDirectory
+    from gcdbench.runs.index import find_run
 
     wanted = _parse_ids(image_ids)
     if wanted and dataset_name is not None:
@@ -139,7 +139,7 @@ def command(
 
 
 def _parse_ids(text: str) -> list[int]:
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
 
     try:
         return [int(part) for part in text.split(",") if part.strip()]

@@ -32,11 +32,11 @@ def command(
 
     Without RUN, all finished runs that fit the options are packed.
     """
-    from gcdbench.archive.pack import pack_runs
-    from gcdbench.errors import ConfigError, UnknownName
-    from gcdbench.store.index import find_run, load_runs
-    from gcdbench.store.rundir import DONE
-    from gcdbench.tables.records import cell_records
+    from gcdbench.core.errors import ConfigError, UnknownName
+    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.runs.archive.pack import pack_runs
+    from gcdbench.runs.directory import DONE
+    from gcdbench.runs.index import find_run, load_runs
 
     if archive.suffix.lower() != ".zip":
         raise ConfigError(f"The archive '{archive}' must end in .zip.", hint="gcdbench export ARCHIVE.zip [RUN]...")

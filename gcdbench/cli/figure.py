@@ -43,8 +43,8 @@ def command(
     Of a suite:  errors (2×2 maps of the error decomposition), bars (accuracies), curves (swept settings).
     Of runs:     confusion, training (losses by epoch), tsne (the stored embedding).
     """
-    from gcdbench.errors import ConfigError
-    from gcdbench.figures.style import save
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.reporting.figures.style import save
 
     if kind in OF_RUNS and (preset or protocol or seeds):
         raise ConfigError(f"--preset, --protocol and --seeds choose a suite's runs; '{kind}' is drawn of named runs.")
@@ -69,15 +69,15 @@ def _of_suite(
     seeds: str | None,
     evaluation: str,
 ) -> Figure:
-    from gcdbench.errors import ConfigError
-    from gcdbench.figures.sources import bar_figure, curve_figure, error_figure
+    from gcdbench.core.errors import ConfigError
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.store.index import load_runs
-    from gcdbench.suites.read import load_suite
-    from gcdbench.suites.seeds import parse_seeds
-    from gcdbench.tables.bootstrap import RunBootstrap
-    from gcdbench.tables.records import cell_records
-    from gcdbench.tables.suite_table import suite_table
+    from gcdbench.reporting.figures.sources import bar_figure, curve_figure, error_figure
+    from gcdbench.reporting.suites.read import load_suite
+    from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.reporting.tables.bootstrap import RunBootstrap
+    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.reporting.tables.suite_table import suite_table
+    from gcdbench.runs.index import load_runs
 
     if len(targets) != 1:
         raise ConfigError(f"A figure of kind '{kind}' is drawn of one suite.")
@@ -100,10 +100,10 @@ def _of_suite(
 
 
 def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str) -> Figure:
-    from gcdbench.errors import ConfigError
-    from gcdbench.figures.sources import confusion_figure, embedding_figure, training_figure
-    from gcdbench.store.index import find_run
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.reporting.figures.sources import confusion_figure, embedding_figure, training_figure
+    from gcdbench.runs.directory import RunDirectory
+    from gcdbench.runs.index import find_run
 
     directories = [RunDirectory(find_run(runs, name)) for name in targets]
     if kind == "training":

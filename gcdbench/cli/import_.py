@@ -21,7 +21,7 @@ def command(archive: Path, check: bool, max_gib: float, runs: Path) -> None:
 
     Nothing is written unless everything is right, and no run that is here is ever overwritten.
     """
-    from gcdbench.archive.merge import merge_archive
+    from gcdbench.runs.archive.merge import merge_archive
 
     merged = merge_archive(archive, runs, limit=int(max_gib * 2**30), check_only=check)
     for name in merged.conflicts:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from gcdbench import __version__
-from gcdbench.errors import GCDBenchError
+from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import PLUGIN_FILES_VARIABLE
 
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -43,8 +43,8 @@ def data_root_option(function: F) -> F:
 
 def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[str, object]:
     """What ``--set`` and ``--backbone`` say; one setting with two values is refused."""
-    from gcdbench.config import parse_assignment
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.config import parse_assignment
+    from gcdbench.core.errors import ConfigError
 
     settings: dict[str, object] = {}
     pairs = [parse_assignment(text) for text in assignments]
@@ -63,7 +63,7 @@ def warn_of_plugins(manager: PluginManager) -> None:
 
 def require_runs(runs: Path, found: Sized) -> None:
     """Refuse to make something of a store without a run: mostly its name is mistyped."""
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
 
     if not len(found):
         raise ConfigError(

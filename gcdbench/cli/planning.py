@@ -11,7 +11,7 @@ import click
 from gcdbench.cli.options import data_root_option, given_settings
 
 if TYPE_CHECKING:
-    from gcdbench.plan import Placement, RunPlan
+    from gcdbench.runs.plan import Placement, RunPlan
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
@@ -52,10 +52,10 @@ def plan_run(
     k_policy: Any = "known",
 ) -> tuple[RunPlan, Placement]:
     """The run these options describe, and where it would be executed."""
-    from gcdbench.config import parse_assignment
-    from gcdbench.environment import require_device
-    from gcdbench.plan import Placement, RunRequest, make_plan
+    from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
+    from gcdbench.runs.environment import require_device
+    from gcdbench.runs.plan import Placement, RunRequest, make_plan
 
     require_device(device)
     request = RunRequest(

@@ -33,13 +33,13 @@ def command(
     Without SUITE, every built-in suite of which at least two rows have a run is shown. The file opens offline and
     loads nothing.
     """
-    from gcdbench.errors import UnknownName
+    from gcdbench.core.errors import UnknownName
+    from gcdbench.core.files import write_text
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.report.build import build_report
-    from gcdbench.store.atomic import write_text
-    from gcdbench.store.index import load_runs
-    from gcdbench.suites.read import load_suite
-    from gcdbench.suites.read import suite_names as known_suites
+    from gcdbench.reporting.report.build import build_report
+    from gcdbench.reporting.suites.read import load_suite
+    from gcdbench.reporting.suites.read import suite_names as known_suites
+    from gcdbench.runs.index import load_runs
 
     suites = [load_suite(name) for name in (suite_names or known_suites())]
     presets = {name for suite in suites for name in suite.presets}

@@ -14,11 +14,11 @@ from gcdbench.cli.options import require_runs, runs_option
 @runs_option
 def command(run: str | None, runs: Path) -> None:
     """Compute scores again from stored predictions: of RUN, or of every finished run."""
-    from gcdbench.errors import GCDBenchError
-    from gcdbench.evaluate import rescore
+    from gcdbench.core.errors import GCDBenchError
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.store.index import find_run, load_runs
-    from gcdbench.store.rundir import DONE, RunDirectory
+    from gcdbench.runs.directory import DONE, RunDirectory
+    from gcdbench.runs.evaluate import rescore
+    from gcdbench.runs.index import find_run, load_runs
 
     manager = get_manager()
     if run:

@@ -11,8 +11,8 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
-    from gcdbench.plan import Placement, RunPlan, RunRequest
-    from gcdbench.runner import RunResult
+    from gcdbench.runs.plan import Placement, RunPlan, RunRequest
+    from gcdbench.runs.runner import RunResult
 
 
 @click.command("run")
@@ -63,10 +63,10 @@ def command(
     as_json: bool,
 ) -> None:
     """Train a method on a dataset, predict D_u (and the test part), score."""
-    from gcdbench.config import parse_assignment
-    from gcdbench.plan import Placement, make_plan
+    from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.request_file import merge_request
+    from gcdbench.runs.plan import Placement, make_plan
+    from gcdbench.runs.request_file import merge_request
 
     settings = given_settings(assignments, backbone)
     request = merge_request(
@@ -110,7 +110,7 @@ def command(
 
 
 def _default_device() -> str:
-    from gcdbench.plan import detect_gpu
+    from gcdbench.runs.plan import detect_gpu
 
     return "cuda" if detect_gpu() else "cpu"
 
@@ -129,8 +129,8 @@ def headline(plan: RunPlan, request: RunRequest) -> str:
 
 
 def _expected_duration(plan: RunPlan) -> str:
-    from gcdbench.data.card import load_card
-    from gcdbench.presets import get_preset
+    from gcdbench.datasets.card import load_card
+    from gcdbench.runs.presets import get_preset
 
     total = load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
     if plan.dataset_name == "phantom" and "n_per_class" in plan.dataset_options:
@@ -145,7 +145,7 @@ def _expected_duration(plan: RunPlan) -> str:
 def _execute(plan: RunPlan, placement: Placement, *, quiet: bool) -> RunResult:
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.runner import execute
+    from gcdbench.runs.runner import execute
 
     with ProgressDisplay(quiet=quiet) as display:
         return execute(plan, placement, get_manager(), display)

@@ -16,9 +16,9 @@ from gcdbench.cli.options import echo_json, json_option, runs_option
 def command(run: str, runs: Path, as_json: bool) -> None:
     """Show one run: RUN is its id, the start of it, or its directory."""
     from gcdbench.cli.present import score_lines
-    from gcdbench.store.atomic import read_json
-    from gcdbench.store.index import find_run
-    from gcdbench.store.rundir import DONE, RunDirectory
+    from gcdbench.core.files import read_json
+    from gcdbench.runs.directory import DONE, RunDirectory
+    from gcdbench.runs.index import find_run
 
     directory = RunDirectory(find_run(runs, run))
     record, status = directory.record(), directory.status()

@@ -15,7 +15,7 @@ from gcdbench.cli.options import echo_json, json_option, runs_option
 @json_option
 def command(runs: Path, as_json: bool) -> None:
     """List runs: done, failed, running, interrupted, stale or unreadable."""
-    from gcdbench.store.index import load_runs
+    from gcdbench.runs.index import load_runs
 
     entries = load_runs(runs)
     if as_json:

@@ -14,9 +14,9 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
-    from gcdbench.executors.base import Outcome
-    from gcdbench.plan import Placement
-    from gcdbench.suites.planning import PlannedRun, SuitePlan
+    from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
+    from gcdbench.runs.executors.base import Outcome
+    from gcdbench.runs.plan import Placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +73,13 @@ def command(
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
-    from gcdbench.plan import Placement, detect_gpu
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.store.index import load_runs
-    from gcdbench.suites.planning import plan_suite
-    from gcdbench.suites.read import load_suite
-    from gcdbench.suites.seeds import parse_seeds
-    from gcdbench.tables.records import cell_records
+    from gcdbench.reporting.suites.planning import plan_suite
+    from gcdbench.reporting.suites.read import load_suite
+    from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.runs.index import load_runs
+    from gcdbench.runs.plan import Placement, detect_gpu
 
     manager = get_manager()
     warn_of_plugins(manager)
@@ -167,7 +167,7 @@ def _execute(
     missing: list[PlannedRun], backend: Any, placement: Placement, side_by_side: int, *, quiet: bool
 ) -> tuple[list[Outcome], Spent]:
     from gcdbench.cli.sweep_progress import SweepDisplay
-    from gcdbench.executors.base import Job
+    from gcdbench.runs.executors.base import Job
 
     if not missing:
         return [], Spent()
@@ -191,8 +191,8 @@ def _execute(
 
 def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> dict[str, str]:
     """Measure the cost of every finished run of the suite that has none yet; why it failed, by run."""
-    from gcdbench.store.index import find_run
-    from gcdbench.suites.costs import measure_runs
+    from gcdbench.reporting.suites.costs import measure_runs
+    from gcdbench.runs.index import find_run
 
     paths = [find_run(runs, run.run_id) for run in plan.in_state("done")]
     paths += [Path(outcome.path) for outcome in outcomes if not outcome.error]

@@ -12,10 +12,10 @@ import click
 from gcdbench.cli.options import json_option, require_runs, runs_option
 
 if TYPE_CHECKING:
-    from gcdbench.suites.model import Suite
-    from gcdbench.tables.grid import Layout
-    from gcdbench.tables.model import ResultTable
-    from gcdbench.tables.records import CellRecord
+    from gcdbench.reporting.suites.model import Suite
+    from gcdbench.reporting.tables.grid import Layout
+    from gcdbench.reporting.tables.model import ResultTable
+    from gcdbench.reporting.tables.records import CellRecord
 
 LAYOUTS = ("auto", "long", "wide", "tall")
 
@@ -62,11 +62,11 @@ def command(
     SUITE is the name of a built-in suite or a TOML file. Cells: mean ± sd over n seeds, 95 % interval, and the
     published value with the difference where there is one.
     """
-    from gcdbench.store.index import load_runs
-    from gcdbench.suites.read import load_suite
-    from gcdbench.suites.seeds import parse_seeds
-    from gcdbench.tables.records import cell_records
-    from gcdbench.tables.render import SUFFIXES, render
+    from gcdbench.reporting.suites.read import load_suite
+    from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.reporting.tables.render import SUFFIXES, render
+    from gcdbench.runs.index import load_runs
 
     given = {"explain": explain, "against": against, "check": check, "output": output, "format": format_name}
     _refuse_contradictions({**given, "json": as_json, "seeds": seeds}, of_suite=suite_name is not None)
@@ -77,7 +77,7 @@ def command(
         require_runs(runs, records)
     chosen = _parse_scores(scores, records) if scores else None
     if suite is None:
-        from gcdbench.tables.plain import plain_table
+        from gcdbench.reporting.tables.plain import plain_table
 
         if not records:
             click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
@@ -85,8 +85,8 @@ def command(
         table = plain_table(_with(records, preset, protocol), chosen or ("all", "old", "new"))
     else:
         from gcdbench.plugins.manager import get_manager
-        from gcdbench.tables.bootstrap import RunBootstrap
-        from gcdbench.tables.suite_table import suite_table
+        from gcdbench.reporting.tables.bootstrap import RunBootstrap
+        from gcdbench.reporting.tables.suite_table import suite_table
 
         table = suite_table(
             suite,
@@ -109,15 +109,15 @@ def command(
     if check is not None:
         _check(text, check)
     elif output is not None:
-        from gcdbench.store.atomic import write_text
+        from gcdbench.core.files import write_text
 
         write_text(output, text)
         click.echo(f"Wrote {output}")
     elif name == "text" and sys.stdout.isatty():
         import shutil
 
-        from gcdbench.tables.render import render_text
-        from gcdbench.tables.terminal import fit
+        from gcdbench.reporting.tables.render import render_text
+        from gcdbench.reporting.tables.terminal import fit
 
         click.echo(render_text(fit(table, layout, shutil.get_terminal_size().columns), colours=True), nl=False)
     else:
@@ -126,7 +126,7 @@ def command(
 
 def _refuse_contradictions(given: Mapping[str, object], *, of_suite: bool) -> None:
     """Refuse options that would be ignored."""
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
 
     for name in ("explain", "against", "seeds"):
         if given[name] and not of_suite:
@@ -143,8 +143,8 @@ def _refuse_contradictions(given: Mapping[str, object], *, of_suite: bool) -> No
 
 
 def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
-    from gcdbench.errors import UnknownName
-    from gcdbench.tables.model import SCORE_TITLES
+    from gcdbench.core.errors import UnknownName
+    from gcdbench.reporting.tables.model import SCORE_TITLES
 
     names = tuple(filter(None, map(str.strip, text.split(","))))
     known = {*SCORE_TITLES, *(key for record in records for key in record.scores)}
@@ -156,7 +156,7 @@ def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
 
 def _with(records: Sequence[CellRecord], preset: str | None, protocol: str | None) -> list[CellRecord]:
     """The records of a preset and a protocol, which must be some."""
-    from gcdbench.errors import UnknownName
+    from gcdbench.core.errors import UnknownName
 
     found = [record for record in records if preset in (None, record.preset)]
     if not found:
@@ -170,7 +170,7 @@ def _with(records: Sequence[CellRecord], preset: str | None, protocol: str | Non
 def _check(text: str, file: Path) -> None:
     import difflib
 
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.errors import ConfigError
 
     try:
         before = file.read_text(encoding="utf-8")
@@ -187,8 +187,8 @@ def _check(text: str, file: Path) -> None:
 
 
 def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: list[CellRecord]) -> None:
-    from gcdbench.tables.spent import SPENT
-    from gcdbench.tables.suite_table import find_cell
+    from gcdbench.reporting.tables.spent import SPENT
+    from gcdbench.reporting.tables.suite_table import find_cell
 
     row, column = find_cell(table, *cell, suite)
     by_id = {record.run_id: record for record in records}

@@ -27,10 +27,10 @@ def command(method: str, k_policy: str, rates: str, share: float, quiet: bool, a
     The chosen rate enters a run by '--set lr=...' and so becomes part of its identity.
     """
     from gcdbench.cli.progress import ProgressDisplay
-    from gcdbench.config import convert
-    from gcdbench.errors import ConfigError
+    from gcdbench.core.config import convert
+    from gcdbench.core.errors import ConfigError
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.tuning import best_rate, tune_rate
+    from gcdbench.runs.tuning import best_rate, tune_rate
 
     tried = convert("rates", rates, tuple[float, ...])
     if not tried or min(tried) <= 0:

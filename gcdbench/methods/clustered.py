@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from gcdbench.config import Count, NotNegative, Positive, Share
-from gcdbench.data.types import GCDData
-from gcdbench.methods.clustering import Floats, normalise_rows
+from gcdbench.core.config import Count, NotNegative, Positive, Share
+from gcdbench.methods.algorithms.clustering import Floats, normalise_rows
 from gcdbench.methods.ss_kmeans import cluster_task
+from gcdbench.splits.data import GCDData
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod

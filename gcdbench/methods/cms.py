@@ -11,16 +11,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import Count, Positive, Share
-from gcdbench.context import derive_seed
-from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
-from gcdbench.errors import TrainingError
-from gcdbench.methods.base import Prediction
-from gcdbench.methods.clustering import Floats, nearest_centre
-from gcdbench.methods.estimate_k import matched_share
-from gcdbench.methods.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.config import Count, Positive, Share
+from gcdbench.core.errors import TrainingError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.methods.algorithms.clustering import Floats, nearest_centre
+from gcdbench.methods.algorithms.estimate_k import matched_share
+from gcdbench.methods.algorithms.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.splits.data import GCDData
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.context import derive_seed
+from gcdbench.training.method import Prediction, TaskInfo
 from gcdbench.training.parametric import CHUNK, ParametricMethod
 
 
@@ -95,13 +97,13 @@ class CMS(ParametricMethod):
         ids = np.concatenate([data.labelled.ids, data.unlabelled.ids])
         self._keep(ids, best.cluster, points.numpy())
 
-    def points(self, images: ImageView) -> Floats:
+    def points(self, images: ImageSet) -> Floats:
         """(N, P) embedding of the test view, of length 1."""
         with torch.no_grad():
             pooled = torch.from_numpy(self.embed(images)).to(self.device)
             return np.asarray(F.normalize(self.projector(pooled), dim=1).cpu().numpy())
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         """The cluster found for a training image, the cluster with the nearest mean for any other."""
         if not len(self.centres):
             raise TrainingError("This method has no clusters yet.", hint="call fit or load_state_dict first")

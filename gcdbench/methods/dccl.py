@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import Bounds, Count, NotNegative, Positive, Share
-from gcdbench.context import derive_seed
-from gcdbench.data.types import IntArray
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
+from gcdbench.methods.algorithms.communities import Algorithm, default_algorithm, find_communities, neighbour_graph
+from gcdbench.methods.algorithms.neighbours import rows_of
 from gcdbench.methods.clustered import ClusteredConfig, ClusteredMethod
-from gcdbench.methods.communities import Algorithm, default_algorithm, find_communities, neighbour_graph
-from gcdbench.methods.neighbours import rows_of
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.context import derive_seed
 from gcdbench.training.sampler import balanced_order
 
 

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcdbench.config import Count, NotNegative
-from gcdbench.data.types import GCDData, ImageView, TaskInfo
-from gcdbench.errors import TrainingError
-from gcdbench.methods.base import Prediction
-from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans, nearest_centre, normalise_rows
+from gcdbench.core.config import Count, NotNegative
+from gcdbench.core.errors import TrainingError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.methods.algorithms.clustering import (
+    Clustering,
+    Floats,
+    constrained_kmeans,
+    nearest_centre,
+    normalise_rows,
+)
+from gcdbench.splits.data import GCDData
+from gcdbench.training.method import Prediction, TaskInfo
 
 if TYPE_CHECKING:
-    from gcdbench.context import RunContext
+    from gcdbench.training.context import RunContext
 
 _CHUNK = 256
 
@@ -50,9 +57,9 @@ class KMeans:
         self.ctx = ctx
         self.centres: Floats | None = None
 
-    def points(self, images: ImageView) -> Floats:
+    def points(self, images: ImageSet) -> Floats:
         """(N, D) what is clustered."""
-        from gcdbench.data.bank import frozen_features
+        from gcdbench.views.bank import frozen_features
 
         features = frozen_features(self.ctx, images)
         return normalise_rows(features) if self.config.normalise else features
@@ -69,14 +76,14 @@ class KMeans:
         labelled, unlabelled = self.points(data.labelled), self.points(data.unlabelled)
         k = self.task.k
         if k is None:
-            from gcdbench.methods.estimate_k import estimate_k
+            from gcdbench.methods.algorithms.estimate_k import estimate_k
 
             k = estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
         found = self.cluster(labelled, data, unlabelled, k)
         self.centres = found.centres
         self.ctx.log({"type": "clustering", "inertia": found.inertia, "iterations": found.iterations, "k": k})
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         """Nearest centre of each image."""
         if self.centres is None:
             raise TrainingError("This method has no centres yet.", hint="call fit or load_state_dict first")
@@ -103,7 +110,7 @@ class KMeans:
 class PixelsKMeans(KMeans):
     """K-means on small copies of the images: the floor that any use of a network must rise above."""
 
-    def points(self, images: ImageView) -> Floats:
+    def points(self, images: ImageSet) -> Floats:
         """(N, side · side · 3) mean colours of a grid, in [0, 1]."""
         side = min(self.config.side, images.size)
         edges = np.linspace(0, images.size, side + 1).astype(np.int64)

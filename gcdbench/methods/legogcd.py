@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import NotNegative, Positive, Share
-from gcdbench.data.types import TaskInfo
+from gcdbench.core.config import NotNegative, Positive, Share
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.method import TaskInfo
 
 if TYPE_CHECKING:
-    from gcdbench.context import RunContext
+    from gcdbench.training.context import RunContext
 
 
 @dataclass(frozen=True, kw_only=True)

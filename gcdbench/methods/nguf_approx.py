@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import Count, NotNegative, Share
-from gcdbench.methods.neighbours import nearest_neighbours, rows_of
+from gcdbench.core.config import Count, NotNegative, Share
+from gcdbench.methods.algorithms.neighbours import nearest_neighbours, rows_of
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.training.batch import Batch
 

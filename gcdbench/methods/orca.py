@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import NotNegative, Positive, Share
-from gcdbench.data.types import ImageView
-from gcdbench.methods.neighbours import nearest_neighbours
+from gcdbench.core.config import NotNegative, Positive, Share
+from gcdbench.images.image_set import ImageSet
+from gcdbench.methods.algorithms.neighbours import nearest_neighbours
+from gcdbench.models.heads import nearest_prototype
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
-from gcdbench.training.heads import nearest_prototype
 from gcdbench.training.parametric import ParametricMethod
 
 
@@ -44,7 +44,7 @@ class ORCA(ParametricMethod):
         if c.fixed_margin is not None:
             self.margin = c.fixed_margin
             return
-        unlabelled = ImageView(ids=self.train_images.ids[self.train_labels < 0], store=self.train_images.store)
+        unlabelled = ImageSet(ids=self.train_images.ids[self.train_labels < 0], store=self.train_images.store)
         if len(unlabelled):
             _, confidence = nearest_prototype(self.embed(unlabelled), self.prototypes, c.tau)
             self.margin = min(1.0 - float(confidence.mean()), c.max_margin)

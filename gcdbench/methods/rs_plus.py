@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.config import Count, NotNegative, Positive, Share
+from gcdbench.core.config import Count, NotNegative, Positive, Share
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod

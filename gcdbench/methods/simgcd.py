@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
-from gcdbench.config import NotNegative, Positive, Share
-from gcdbench.data.types import TaskInfo
+from gcdbench.core.config import NotNegative, Positive, Share
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.method import TaskInfo
 from gcdbench.training.parametric import ParametricMethod
 from gcdbench.training.schedules import teacher_temperature
 
 if TYPE_CHECKING:
-    from gcdbench.context import RunContext
+    from gcdbench.training.context import RunContext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from gcdbench.config import Count
-from gcdbench.context import RunContext
-from gcdbench.data.types import GCDData, TaskInfo
-from gcdbench.methods.clustering import Clustering, Floats, constrained_kmeans
+from gcdbench.core.config import Count
+from gcdbench.methods.algorithms.clustering import Clustering, Floats, constrained_kmeans
 from gcdbench.methods.kmeans import KMeans, KMeansConfig
+from gcdbench.splits.data import GCDData
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import TaskInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gcdbench.config import Count, Positive
-from gcdbench.data.types import GCDData
-from gcdbench.methods.sinkhorn import sinkhorn
+from gcdbench.core.config import Count, Positive
+from gcdbench.methods.algorithms.sinkhorn import sinkhorn
+from gcdbench.models.heads import Prototypes
+from gcdbench.splits.data import GCDData
 from gcdbench.training.batch import Batch
-from gcdbench.training.heads import Prototypes
 from gcdbench.training.parametric import ParametricMethod
 
 

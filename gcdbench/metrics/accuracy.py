@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gcdbench.metrics.matching import (
+from gcdbench.metrics.assignment import (
     BoolArray,
     IntArray,
     contingency,

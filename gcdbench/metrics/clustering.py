@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gcdbench.metrics.accuracy import flags, shares
-from gcdbench.metrics.matching import contingency, correct_per_class, match
+from gcdbench.metrics.assignment import contingency, correct_per_class, match
 
 CHANCE_DRAWS = 20
 """Random tables behind the chance level; its standard error is then below half a point for N >= 200."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gcdbench.metrics.accuracy import flags
-from gcdbench.metrics.matching import confusion_matrix
+from gcdbench.metrics.assignment import confusion_matrix
 
 TERMS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import pluggy
 
-from gcdbench.errors import PluginError, UnknownName
+from gcdbench.core.errors import PluginError, UnknownName
 from gcdbench.plugins import hookspecs
 from gcdbench.plugins.specs import (
     API_VERSION,
@@ -47,11 +47,11 @@ HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
     "executors": ("gcdbench_executors", ExecutorSpec),
 }
 BUILTIN_MODULES = (
-    "gcdbench.data.builtin",
+    "gcdbench.datasets.builtin",
     "gcdbench.methods.builtin",
     "gcdbench.metrics.builtin",
-    "gcdbench.backbones.builtin",
-    "gcdbench.executors.builtin",
+    "gcdbench.models.builtin",
+    "gcdbench.runs.executors.builtin",
 )
 
 

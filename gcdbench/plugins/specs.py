@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gcdbench.errors import DataError, GCDBenchError, PluginError
+from gcdbench.core.errors import DataError, GCDBenchError, PluginError
 
 if TYPE_CHECKING:
-    from gcdbench.data.types import DatasetRequest, DatasetSource
+    from gcdbench.datasets.source import DatasetRequest, DatasetSource
 
 API_VERSION = 1
 """Version of the plugin interface; a spec made for another one is refused with a sentence."""
@@ -53,7 +53,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec(Spec):
-    """A method: ``factory`` points at a class with the interface of :class:`gcdbench.methods.base.Method`.
+    """A method: ``factory`` points at a class with the interface of :class:`gcdbench.training.method.Method`.
 
     ``config`` points at a frozen dataclass with a default for every field.
     ``version`` is part of a run's identity: raise it when predictions change.
@@ -73,8 +73,8 @@ class MethodSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(Spec):
-    """A dataset: ``factory`` is called with a :class:`gcdbench.data.types.DatasetRequest`
-    and returns a :class:`gcdbench.data.types.DatasetSource`.
+    """A dataset: ``factory`` is called with a :class:`gcdbench.datasets.source.DatasetRequest`
+    and returns a :class:`gcdbench.datasets.source.DatasetSource`.
 
     ``card`` is the path of its ``card.toml`` (None for ``folder:`` and ``csv:``, which make theirs).
     ``takes_argument`` is true for datasets written ``name:<argument>``.
@@ -87,7 +87,7 @@ class DatasetSpec(Spec):
 
     def open(self, request: DatasetRequest) -> DatasetSource:
         """What the factory finds; whatever a stranger's factory raises becomes one sentence."""
-        from gcdbench.data.types import DatasetSource
+        from gcdbench.datasets.source import DatasetSource
 
         try:
             source = self.load()(request)
@@ -118,7 +118,7 @@ class MetricSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
     """A backbone: ``factory`` is called with ``(weights: str | None)`` and returns a
-    :class:`gcdbench.backbones.base.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default.
+    :class:`gcdbench.models.backbone.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default.
 
     ``identify`` may name a function ``(weights) -> sha256`` that needs no torch, so that a finished run is
     recognised at once; without it the backbone is loaded to learn which weights it has."""
@@ -137,6 +137,6 @@ class BackboneSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorSpec(Spec):
-    """An executor: ``factory`` points at a class with the interface of :class:`gcdbench.executors.base.Executor`."""
+    """An executor: ``factory`` points at a class like :class:`gcdbench.runs.executors.base.Executor`."""
 
     kind: ClassVar[str] = "executor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcdbench.backbones.base import TailOutput
+from gcdbench.models.backbone import TailOutput
 from gcdbench.training.batch import Batch
 
 

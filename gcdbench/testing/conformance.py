@@ -23,11 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from gcdbench.backbones.base import Backbone
-from gcdbench.context import RunContext
-from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
-from gcdbench.methods.base import Method, Prediction
+from gcdbench.core.arrays import IntArray
+from gcdbench.images.image_set import ImageSet
+from gcdbench.models.backbone import Backbone
+from gcdbench.splits.data import GCDData
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import Method, Prediction, TaskInfo
 from gcdbench.training.parametric import ParametricMethod
 
 
@@ -64,7 +66,7 @@ class Subject:
         return checked(self.fit(data, task, **options), data.unlabelled)
 
 
-def checked(method: Method, images: ImageView) -> Prediction:
+def checked(method: Method, images: ImageSet) -> Prediction:
     """Predict, and see that the answer is complete and in range."""
     made = method.predict(images)
     require(np.array_equal(made.ids, images.ids), "predict must answer for the ids it was asked about, in their order")
@@ -171,7 +173,7 @@ def check_tiny(subject: Subject) -> None:
         data, task, _ = tiny_task(images=images)
         subject.answer(data, task, batch_size=64)
     data, task, _ = tiny_task(images=8)
-    single = ImageView(ids=data.unlabelled.ids[:1], store=data.unlabelled.store)
+    single = ImageSet(ids=data.unlabelled.ids[:1], store=data.unlabelled.store)
     subject.answer(GCDData(labelled=data.labelled, labels=data.labels, unlabelled=single), task)
 
 

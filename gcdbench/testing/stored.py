@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gcdbench.evaluate import score_set
-from gcdbench.identity import run_id
-from gcdbench.metrics.matching import confusion_matrix
-from gcdbench.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.core.identity import run_id
+from gcdbench.metrics.assignment import confusion_matrix
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.store.predictions import ScoredSet
-from gcdbench.store.rundir import DONE, SCHEMA, RunDirectory
+from gcdbench.runs.directory import DONE, SCHEMA, RunDirectory
+from gcdbench.runs.evaluate import score_set
+from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.runs.predictions import ScoredSet
 
 CLASSES, OLD_CLASSES = 8, 4
 

@@ -10,10 +10,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from gcdbench.backbones.base import Backbone
-from gcdbench.context import RunContext
-from gcdbench.data.types import GCDData, ImageView, IntArray, TaskInfo
+from gcdbench.core.arrays import IntArray
+from gcdbench.images.image_set import ImageSet
+from gcdbench.models.backbone import Backbone
+from gcdbench.splits.data import GCDData
 from gcdbench.training.config import TrainingConfig
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import TaskInfo
 from gcdbench.training.parametric import ParametricMethod
 
 T = TypeVar("T", bound=ParametricMethod)
@@ -77,9 +80,9 @@ def tiny_task(
     ids = np.arange(images, dtype=np.int64)
     labelled = (truth < k_old) & (np.cumsum(truth < k_old) % 2 == 1)
     data = GCDData(
-        labelled=ImageView(ids=ids[labelled], store=store),
+        labelled=ImageSet(ids=ids[labelled], store=store),
         labels=truth[labelled],
-        unlabelled=ImageView(ids=ids[~labelled], store=store),
+        unlabelled=ImageSet(ids=ids[~labelled], store=store),
     )
     return data, TaskInfo(k_old=k_old, k=classes if k_known else None, image_size=IMAGE_SIZE), truth
 

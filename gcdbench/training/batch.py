@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcdbench.backbones.base import TailOutput
+from gcdbench.models.backbone import TailOutput
 
 
 @dataclass(frozen=True, kw_only=True)

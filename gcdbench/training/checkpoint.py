@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from gcdbench.errors import TrainingError
-from gcdbench.store.atomic import sync_directory, write_bytes
+from gcdbench.core.errors import TrainingError
+from gcdbench.core.files import sync_directory, write_bytes
 
 FORMAT = 1
 LATEST = "latest.pt"

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from pathlib import Path
 
-from gcdbench.backbones.weights import file_sha256
+from gcdbench.models.weights import file_sha256
 
 FOREIGN = ("builtins", "abc", "typing", "torch")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from gcdbench.config import Bounds, Count, NotNegative, Positive, Share
+from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
 
 
 @dataclass(frozen=True, kw_only=True)

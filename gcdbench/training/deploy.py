@@ -16,15 +16,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from gcdbench.context import RunContext
-from gcdbench.data.types import TaskInfo
-from gcdbench.errors import StoreError, WeightsError
-from gcdbench.store.atomic import read_json, write_bytes, write_json
-from gcdbench.training.heads import HEADS
+from gcdbench.core.errors import StoreError, WeightsError
+from gcdbench.core.files import read_json, write_bytes, write_json
+from gcdbench.models.heads import HEADS
+from gcdbench.training.context import RunContext
+from gcdbench.training.method import TaskInfo
 from gcdbench.training.parametric import ParametricMethod
 
 if TYPE_CHECKING:
-    from gcdbench.backbones.base import Backbone
+    from gcdbench.models.backbone import Backbone
 
 MODEL = "model.safetensors"
 CARD = "model.json"

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcdbench.context import derive_seed
-from gcdbench.data.types import IntArray
-from gcdbench.errors import TrainingError
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.errors import TrainingError
 from gcdbench.training import checkpoint, rng
 from gcdbench.training.code import code_digest
+from gcdbench.training.context import derive_seed
 from gcdbench.training.distributed import average_gradients, broadcast_modules, wait_for_all, world
 from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser

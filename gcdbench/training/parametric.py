@@ -14,22 +14,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gcdbench.backbones.base import Backbone, TailOutput
-from gcdbench.data.types import GCDData, ImageView, IntArray, Pixels, TaskInfo
-from gcdbench.errors import ConfigError, TrainingError
-from gcdbench.methods.base import Prediction
+from gcdbench.core.arrays import IntArray, Pixels
+from gcdbench.core.errors import ConfigError, TrainingError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.models.backbone import Backbone, TailOutput
+from gcdbench.models.heads import HEADS, Projector, Prototypes, nearest_prototype
+from gcdbench.splits.data import GCDData
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
 from gcdbench.training.distributed import gather_objects, gather_views, world
-from gcdbench.training.heads import HEADS, Projector, Prototypes, nearest_prototype
+from gcdbench.training.method import Prediction, TaskInfo
 from gcdbench.training.naming import State, load_states, merge_states
 from gcdbench.training.precision import autocast, check_precision
 from gcdbench.training.sampler import balanced_order
 from gcdbench.training.schedules import cosine_lr
 
 if TYPE_CHECKING:
-    from gcdbench.context import RunContext
-    from gcdbench.data.bank import ViewSource
+    from gcdbench.training.context import RunContext
+    from gcdbench.views.bank import ViewSource
 
 CHUNK = 256
 """Images that go through the tail at once when nothing is learnt."""
@@ -46,7 +48,7 @@ class ParametricMethod:
     """Divides the cosines where ``predict`` turns them into a confidence."""
 
     predictor = "cosine/1"
-    """How ``predict`` reads ``prototypes``: a key of :data:`gcdbench.training.heads.HEADS`."""
+    """How ``predict`` reads ``prototypes``: a key of :data:`gcdbench.models.heads.HEADS`."""
 
     projector_hidden = 2048
     projector_out = 256
@@ -55,7 +57,7 @@ class ParametricMethod:
     projector: Projector
     prototypes: Prototypes
     views: ViewSource
-    train_images: ImageView
+    train_images: ImageSet
     train_labels: IntArray
 
     def __init__(self, config: Any, task: TaskInfo, ctx: RunContext) -> None:
@@ -119,8 +121,8 @@ class ParametricMethod:
         """
         if self.task.k is not None:
             return self.task.k
-        from gcdbench.data.bank import frozen_features
-        from gcdbench.methods.estimate_k import estimate_k
+        from gcdbench.methods.algorithms.estimate_k import estimate_k
+        from gcdbench.views.bank import frozen_features
 
         labelled, unlabelled = (frozen_features(self.ctx, images) for images in (data.labelled, data.unlabelled))
         return estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
@@ -173,12 +175,12 @@ class ParametricMethod:
         """
         return gather_views(rows)
 
-    def embed(self, images: ImageView) -> NDArray[np.float32]:
+    def embed(self, images: ImageSet) -> NDArray[np.float32]:
         """(N, C) pooled features of the test view, in evaluation mode."""
         self._open(images.store)
         return self._run_tail(images.ids)
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         """Nearest prototype of each image's test view; under several processes each does its share."""
         if not self.k:
             raise TrainingError("This method has no prototypes yet.", hint="call fit or load_state_dict first")
@@ -232,7 +234,7 @@ class ParametricMethod:
 
     def _open(self, store: Pixels) -> None:
         """Backbone and view source for an image store; the source is kept while the store is the same."""
-        from gcdbench.data.bank import open_views
+        from gcdbench.views.bank import open_views
 
         if getattr(self, "_store", None) is not store:
             self.backbone = self.ctx.backbone.to(self.device)

@@ -9,7 +9,7 @@ from functools import cache
 
 import torch
 
-from gcdbench.errors import TrainingError
+from gcdbench.core.errors import TrainingError
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gcdbench.context import derive_seed
+from gcdbench.training.context import derive_seed
 
 
 @contextmanager

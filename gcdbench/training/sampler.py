@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gcdbench.context import derive_seed
-from gcdbench.data.types import IntArray
+from gcdbench.core.arrays import IntArray
+from gcdbench.training.context import derive_seed
 
 
 def epoch_rng(seed: int, epoch: int) -> np.random.Generator:

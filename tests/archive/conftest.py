@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gcdbench.plan import RunRequest
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 

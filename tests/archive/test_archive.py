@@ -15,13 +15,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcdbench.archive.layout import FORMAT, MANIFEST, ArchiveError, check_name
-from gcdbench.archive.merge import merge_archive
-from gcdbench.archive.pack import pack_runs
 from gcdbench.cli.export import command as export_command
 from gcdbench.cli.import_ import command as import_command
-from gcdbench.errors import GCDBenchError, StoreError
-from gcdbench.store.index import load_runs
+from gcdbench.core.errors import GCDBenchError, StoreError
+from gcdbench.runs.archive.layout import FORMAT, MANIFEST, ArchiveError, check_name
+from gcdbench.runs.archive.merge import merge_archive
+from gcdbench.runs.archive.pack import pack_runs
+from gcdbench.runs.index import load_runs
 
 
 def tree(folder):

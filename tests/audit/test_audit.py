@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcdbench.audit.protocols import share_of_protocol
-from gcdbench.audit.rows import audit
-from gcdbench.audit.shares import Share, allowed_share, consensus, miss
 from gcdbench.cli.audit_numbers import command
-from gcdbench.errors import DataError, GCDBenchError
-from gcdbench.protocol import Protocol
-from gcdbench.reported import Rounded, parse_printed, read_reported
+from gcdbench.core.errors import DataError, GCDBenchError
+from gcdbench.reporting.published.protocols import share_of_protocol
+from gcdbench.reporting.published.reported import Rounded, parse_printed, read_reported
+from gcdbench.reporting.published.rows import audit
+from gcdbench.reporting.published.shares import Share, allowed_share, consensus, miss
+from gcdbench.splits.protocol import Protocol
 
 REPORTED = Path(__file__).parents[2] / "benchmarks" / "reported"
 PAPER, PAPER_ERRORS = REPORTED / "medxplore.csv", REPORTED / "medxplore_errors.csv"

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcdbench.backbones.channel_major import filter_taps, separable
-from gcdbench.backbones.lite0 import Lite0Tail
-from gcdbench.native.loader import load_kernels
+from gcdbench.models.channel_major import filter_taps, separable
+from gcdbench.models.kernels.loader import load_kernels
+from gcdbench.models.lite0 import Lite0Tail
 
 
 def make_tail(seed: int = 0) -> Lite0Tail:

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from gcdbench.backbones.base import Backbone
-from gcdbench.backbones.builtin import gcdbench_backbones
-from gcdbench.backbones.frozen import usable
-from gcdbench.backbones.lite0 import load_lite0
-from gcdbench.backbones.resnet import load_resnet18
-from gcdbench.backbones.torchvision_shim import import_torchvision
-from gcdbench.backbones.vit import load_vit_b16
-from gcdbench.errors import ConfigError, WeightsError
+from gcdbench.core.errors import ConfigError, WeightsError
+from gcdbench.models.backbone import Backbone
+from gcdbench.models.builtin import gcdbench_backbones
+from gcdbench.models.lite0 import load_lite0
+from gcdbench.models.prefix_convolutions import usable
+from gcdbench.models.resnet import load_resnet18
+from gcdbench.models.torchvision_shim import import_torchvision
+from gcdbench.models.vit import load_vit_b16
 
 
 def random_images(count: int, size: int) -> torch.Tensor:
@@ -139,7 +139,7 @@ def test_missing_resnet_weights_name_three_ways_and_the_offline_alternative(
 ) -> None:
     """No file, no network: one sentence, never a random network."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
-    monkeypatch.setattr("gcdbench.backbones.weights.download", lambda url, target: False)
+    monkeypatch.setattr("gcdbench.models.weights.download", lambda url, target: False)
     with pytest.raises(WeightsError) as caught:
         load_resnet18()
     assert caught.value.hint is not None

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gcdbench.backbones.resnet import ResNetTail, load_resnet18
-from gcdbench.backbones.winograd import TILE, conv3x3, make_filter
+from gcdbench.models.resnet import ResNetTail, load_resnet18
+from gcdbench.models.winograd import TILE, conv3x3, make_filter
 
 
 def random_tensor(*shape: int, seed: int = 1) -> Tensor:

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from gcdbench.backbones.lite0 import load_lite0
-from gcdbench.backbones.resnet import load_resnet18
-from gcdbench.backbones.weights import WeightsFile, file_sha256, load_exactly, locate, read_state
-from gcdbench.errors import WeightsError
+from gcdbench.core.errors import WeightsError
+from gcdbench.models.lite0 import load_lite0
+from gcdbench.models.resnet import load_resnet18
+from gcdbench.models.weights import WeightsFile, file_sha256, load_exactly, locate, read_state
 
 
 def test_digest_is_sha256(tmp_path: Path) -> None:
@@ -75,6 +75,6 @@ def test_missing_and_wrong_entries_are_counted(tmp_path: Path) -> None:
 
 def test_listing_imports_no_torch() -> None:
     """``gcdbench list backbones`` must stay quick."""
-    code = "import sys; from gcdbench.backbones.builtin import gcdbench_backbones; list(gcdbench_backbones());"
+    code = "import sys; from gcdbench.models.builtin import gcdbench_backbones; list(gcdbench_backbones());"
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'timm')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.plan import RunRequest
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 
@@ -129,7 +129,9 @@ def test_a_cost_that_could_not_be_measured_fails_the_sweep(
     )
     request = RunRequest(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
     write_fake_run(tmp_path / "runs", FakeRun(request=request), PluginManager(points=[]))
-    monkeypatch.setattr("gcdbench.suites.costs.measure_runs", lambda *paths, **how: {"abc": "its model is gone"})
+    monkeypatch.setattr(
+        "gcdbench.reporting.suites.costs.measure_runs", lambda *paths, **how: {"abc": "its model is gone"}
+    )
     result = cli("sweep", suite, "--preset", "smoke")
     assert "run abc could not be measured: its model is gone" in result.stderr
     assert result.exit_code == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcdbench.data.types import Pixels
+from gcdbench.core.arrays import Pixels
 from tests.data.small_bank import COUNT, SIDE
 
 MakeFolder = Callable[..., Path]

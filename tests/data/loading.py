@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.data.builtin import gcdbench_datasets
-from gcdbench.data.types import DatasetRequest, DatasetSource
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.builtin import gcdbench_datasets
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
 
 SPECS = {spec.name: spec for spec in gcdbench_datasets()}
 

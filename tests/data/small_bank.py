@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gcdbench.backbones.base import Backbone
-from gcdbench.context import RunContext
+from gcdbench.models.backbone import Backbone
+from gcdbench.training.context import RunContext
 
 SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
 

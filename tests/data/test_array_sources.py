@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.data.card import load_card
-from gcdbench.data.sources import arrays as array_source
-from gcdbench.data.sources import medmnist
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import DatasetRequest
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.source import DatasetRequest
+from gcdbench.datasets.sources import arrays as array_source
+from gcdbench.datasets.sources import medmnist
+from gcdbench.images.image_store import prepare_store
 from tests.data.loading import opened, refused
 
 

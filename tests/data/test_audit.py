@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from gcdbench.data.integrity import blocking_issues
-from gcdbench.data.integrity.audit import audit, group_findings
-from gcdbench.data.integrity.blocking import mixed
-from gcdbench.data.integrity.duplicates import exact_groups, hamming, near_groups, near_pairs
-from gcdbench.data.integrity.report import Report
-from gcdbench.data.integrity.scan import perceptual_hash
-from gcdbench.data.integrity.verify import verify
-from gcdbench.data.sources.folder import make_folder as open_folder
-from gcdbench.data.sources.folder import scan_folder
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import DatasetRequest, DatasetSource
-from gcdbench.protocol import Protocol
+from gcdbench.datasets.integrity import blocking_issues
+from gcdbench.datasets.integrity.audit import audit, group_findings
+from gcdbench.datasets.integrity.blocking import mixed
+from gcdbench.datasets.integrity.duplicates import exact_groups, hamming, near_groups, near_pairs
+from gcdbench.datasets.integrity.report import Report
+from gcdbench.datasets.integrity.scan import perceptual_hash
+from gcdbench.datasets.integrity.verify import verify
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.sources.folder import make_folder as open_folder
+from gcdbench.datasets.sources.folder import scan_folder
+from gcdbench.images.image_store import prepare_store
+from gcdbench.splits.protocol import Protocol
 from tests.data.conftest import noise_image
 
 HALF = Protocol(name="half")

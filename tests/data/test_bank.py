@@ -12,13 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.data import bank, cachefile
-from gcdbench.data.files import format_bytes
-from gcdbench.data.parallel import run_chunks
-from gcdbench.data.types import ImageView, Pixels
-from gcdbench.data.view_setting import parse_views
-from gcdbench.data.views import AUGMENTATIONS, augment, centre_view
-from gcdbench.errors import ConfigError
+from gcdbench.core import cached_array as cachefile
+from gcdbench.core.arrays import Pixels
+from gcdbench.core.cache_folders import format_bytes
+from gcdbench.core.errors import ConfigError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.views import bank
+from gcdbench.views.augmentation import AUGMENTATIONS, augment, centre_view
+from gcdbench.views.setting import parse_views
+from gcdbench.views.threads import run_chunks
 from tests.data.small_bank import COUNT, SIZE, SmallBackbone, banks, context
 
 
@@ -160,7 +162,7 @@ def test_frozen_features_are_the_pretrained_networks(tmp_path: Path, store: Pixe
     """Pooled output in evaluation mode, for the ids asked for, stored, whatever was trained since."""
     ctx = context(tmp_path)
     ids = np.array([3, 69, 1])
-    images = ImageView(ids=ids, store=store)
+    images = ImageSet(ids=ids, store=store)
     features = bank.frozen_features(ctx, images)
     network = SmallBackbone().eval()
     with torch.no_grad():

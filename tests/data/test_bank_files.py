@@ -14,11 +14,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcdbench.data import bank, cachefile
-from gcdbench.data.types import ImageView, Pixels
-from gcdbench.data.views import augment
-from gcdbench.errors import DiskSpaceError
-from gcdbench.native import loader
+from gcdbench.core import cached_array as cachefile
+from gcdbench.core.arrays import Pixels
+from gcdbench.core.errors import DiskSpaceError
+from gcdbench.images.image_set import ImageSet
+from gcdbench.models.kernels import loader
+from gcdbench.views import bank
+from gcdbench.views.augmentation import augment
 from tests.data.small_bank import COUNT, SmallBackbone, banks, context
 
 
@@ -73,7 +75,7 @@ def test_the_trained_tail_shapes_features_and_not_a_bank(tmp_path: Path, store: 
             network.tail[0].weight.zero_()
         return network
 
-    images = ImageView(ids=np.arange(3), store=store)
+    images = ImageSet(ids=np.arange(3), store=store)
     plain, other = context(tmp_path), context(tmp_path, load_backbone=load)
     assert not np.array_equal(bank.frozen_features(plain, images), bank.frozen_features(other, images))
     for ctx in (plain, other):

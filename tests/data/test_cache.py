@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-from gcdbench.data.cache import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
-from gcdbench.data.files import write_bytes
-from gcdbench.errors import ConfigError, UnknownName
+from gcdbench.core.cache_folders import write_bytes
+from gcdbench.core.cache_upkeep import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
+from gcdbench.core.errors import ConfigError, UnknownName
 
 
 def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:

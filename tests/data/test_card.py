@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.data.builtin import MEDMNIST, gcdbench_datasets
-from gcdbench.data.card import datasets_folder, load_card
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.builtin import MEDMNIST, gcdbench_datasets
+from gcdbench.datasets.card import datasets_folder, load_card
 
 GOOD = """
 name = "x"

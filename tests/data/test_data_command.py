@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.data.card import load_card
-from gcdbench.data.splitfile import read_split
+from gcdbench.datasets.card import load_card
+from gcdbench.splits.split_file import read_split
 from tests.data.conftest import noise_image
 
 
@@ -178,10 +178,10 @@ def test_lesions_stay_together_where_a_naive_split_would_tear_them(tmp_path: Pat
     """HAM10000's layout with three images a lesion: no lesion on two sides, and the check would see one that is."""
     from dataclasses import replace
 
-    from gcdbench.data.inventory import open_dataset
-    from gcdbench.data.manifest import make_split
+    from gcdbench.datasets.catalogue import open_dataset
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.protocol import Protocol
+    from gcdbench.splits.manifest import make_split
+    from gcdbench.splits.protocol import Protocol
 
     root = tmp_path / "ham10000"
     (root / "images").mkdir(parents=True)

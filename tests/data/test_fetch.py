@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.data import fetch
-from gcdbench.data.card import load_card
-from gcdbench.data.fetch import download, fetch_dataset, unpack
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets import fetch
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.fetch import download, fetch_dataset, unpack
 
 CONTENT = bytes(range(256)) * 4000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcdbench.data.imaging import UnreadableImageError, decode_pixels, open_image, stored_side, to_square
+from gcdbench.images.decoding import UnreadableImageError, decode_pixels, open_image, stored_side, to_square
 
 
 def encode(image: Image.Image, kind: str = "PNG", **options) -> bytes:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcdbench.data.card import load_card
-from gcdbench.data.manifest import LABELLED, TEST, UNLABELLED, make_split
-from gcdbench.errors import ConfigError, DataError
-from gcdbench.protocol import PAPER_OLD_COUNT, Protocol, default_protocol, named_protocol
+from gcdbench.core.errors import ConfigError, DataError
+from gcdbench.datasets.card import load_card
+from gcdbench.splits.manifest import LABELLED, TEST, UNLABELLED, make_split
+from gcdbench.splits.protocol import PAPER_OLD_COUNT, Protocol, default_protocol, named_protocol
 
 
 def hashes(n: int, salt: str = "") -> list[str]:
@@ -172,7 +172,7 @@ def test_split_seeds_differ_and_repeat() -> None:
 def test_the_manifest_is_the_same_in_another_process() -> None:
     script = (
         "from tests.data.test_manifest import kvasir_like\n"
-        "from gcdbench.protocol import named_protocol\n"
+        "from gcdbench.splits.protocol import named_protocol\n"
         "print(kvasir_like(named_protocol('paper-stated', 'kvasir')).sha)"
     )
     output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()

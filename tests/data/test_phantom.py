@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from gcdbench.data.sources import phantom
-from gcdbench.data.sources.phantom_lesions import PATTERNS, make_lesions
-from gcdbench.data.sources.phantom_noise import uniform, value_noise
-from gcdbench.data.types import DatasetRequest, DatasetSource
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.sources import phantom
+from gcdbench.datasets.sources.phantom_lesions import PATTERNS, make_lesions
+from gcdbench.datasets.sources.phantom_noise import uniform, value_noise
 
 MASK = (1 << 64) - 1
 

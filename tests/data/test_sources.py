@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcdbench.data.card import load_card
-from gcdbench.data.imaging import decode_pixels
-from gcdbench.data.sources.folder import safe_name
-from gcdbench.data.types import DatasetSource
-from gcdbench.errors import DataError
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.source import DatasetSource
+from gcdbench.datasets.sources.folder import safe_name
+from gcdbench.images.decoding import decode_pixels
 from tests.data.conftest import noise_image
 from tests.data.loading import opened, refused
 

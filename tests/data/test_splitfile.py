@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.data.manifest import SplitManifest, make_split
-from gcdbench.data.splitfile import compare_splits, read_split, require_same_images
-from gcdbench.errors import DataError
-from gcdbench.protocol import Protocol
+from gcdbench.core.errors import DataError
+from gcdbench.splits.manifest import SplitManifest, make_split
+from gcdbench.splits.protocol import Protocol
+from gcdbench.splits.split_file import compare_splits, read_split, require_same_images
 
 
 def split(seed: int = 0, n: int = 40, salt: str = "", groups: bool = False) -> SplitManifest:

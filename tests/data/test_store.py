@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcdbench.data.hashing import content_order
-from gcdbench.data.imaging import RULE, to_square
-from gcdbench.data.sources.folder import make_folder as open_folder
-from gcdbench.data.store import FORMAT, _key, prepare_store, store_bytes
-from gcdbench.data.types import DatasetRequest, DatasetSource
-from gcdbench.errors import DataError, DiskSpaceError
+from gcdbench.core.errors import DataError, DiskSpaceError
+from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.sources.folder import make_folder as open_folder
+from gcdbench.images.decoding import RULE, to_square
+from gcdbench.images.hashing import content_order
+from gcdbench.images.image_store import FORMAT, _key, prepare_store, store_bytes
 
 
 def opened(root: Path) -> DatasetSource:
@@ -170,7 +170,7 @@ def test_a_store_that_is_cleared_while_it_is_opened_is_made_again(
             shutil.rmtree(file.parent)
         calls.append(file)
 
-    monkeypatch.setattr("gcdbench.data.store.touch", clear_first)
+    monkeypatch.setattr("gcdbench.images.image_store.touch", clear_first)
     assert len(prepare_store(source, 28, cache, workers=1).pixels) == 8
     assert len(calls) == 2
 
@@ -225,9 +225,9 @@ def test_an_empty_dataset_and_a_tiny_size_are_refused(make_folder, cache: Path) 
 PREPARE = """
 import sys
 from pathlib import Path
-from gcdbench.data.sources.folder import make_folder
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import DatasetRequest
+from gcdbench.datasets.sources.folder import make_folder
+from gcdbench.images.image_store import prepare_store
+from gcdbench.datasets.source import DatasetRequest
 
 if __name__ == "__main__":
     source = make_folder(DatasetRequest(name="folder", argument=sys.argv[1]))
@@ -305,9 +305,9 @@ MEASURE = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from gcdbench.data.card import load_card
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import DatasetSource
+from gcdbench.datasets.card import load_card
+from gcdbench.images.image_store import prepare_store
+from gcdbench.datasets.source import DatasetSource
 
 class Noise:
     def __call__(self, index):

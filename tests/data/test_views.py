@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gcdbench.backbones.torchvision_shim import import_torchvision
-from gcdbench.data import views
-from gcdbench.data.draws import random_words, uniforms
-from gcdbench.data.types import IntArray, Pixels
-from gcdbench.errors import ConfigError, UnknownName
+from gcdbench.core.arrays import IntArray, Pixels
+from gcdbench.core.errors import ConfigError, UnknownName
+from gcdbench.models.torchvision_shim import import_torchvision
+from gcdbench.views import augmentation as views
+from gcdbench.views.draws import random_words, uniforms
 
 PAPER = views.AUGMENTATIONS["paper"]
 

@@ -7,8 +7,13 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from gcdbench.explain.confusion import assigned_classes, most_confused_images, most_confused_pairs, pair_examples
-from gcdbench.store.predictions import ScoredSet
+from gcdbench.reporting.explain.confusion import (
+    assigned_classes,
+    most_confused_images,
+    most_confused_pairs,
+    pair_examples,
+)
+from gcdbench.runs.predictions import ScoredSet
 
 
 def scored(

@@ -11,9 +11,9 @@ import pytest
 from click.testing import Result
 from PIL import Image
 
-from gcdbench.plan import Placement, RunRequest, make_plan
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.runner import execute
+from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.runner import execute
 
 PLUGIN = '''
 import torch
@@ -113,7 +113,7 @@ def test_masks_are_scored_without_pictures(call: Callable[..., Result], trained:
 def test_images_without_a_lesion_are_drawn_and_not_scored(
     call: Callable[..., Result], trained: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gcdbench.explain.images import Images
+    from gcdbench.reporting.explain.images import Images
 
     monkeypatch.setattr(Images, "masks", lambda self, ids: np.zeros((len(ids), 32, 32), dtype=np.bool_))
     result = call("explain", trained[2]["small"], "--count", "1", "--out", tmp_path / "out", "--json")
@@ -175,8 +175,8 @@ def test_masks_of_another_dataset(call: Callable[..., Result], trained: tuple, t
 
 def test_the_attention_is_the_trained_one(trained: tuple) -> None:
     """What comes back from auxiliary.safetensors is what the run ended with, not a fresh initialisation."""
-    from gcdbench.explain.restore import restore
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.reporting.explain.restore import restore
+    from gcdbench.runs.directory import RunDirectory
     from gcdbench.training.deploy import load_auxiliary
 
     file, runs, ids = trained
@@ -188,8 +188,8 @@ def test_the_attention_is_the_trained_one(trained: tuple) -> None:
 
 
 def test_without_the_plugin_the_saved_model_still_serves(trained: tuple, tmp_path: Path) -> None:
-    from gcdbench.explain.restore import restore
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.reporting.explain.restore import restore
+    from gcdbench.runs.directory import RunDirectory
 
     file, runs, ids = trained
     backbone_only = tmp_path / "plugin_with_backbone_only.py"
@@ -203,9 +203,9 @@ def test_without_the_plugin_the_saved_model_still_serves(trained: tuple, tmp_pat
 def test_an_unfinished_run_is_refused(trained: tuple, tmp_path: Path) -> None:
     import shutil
 
-    from gcdbench.errors import StoreError
-    from gcdbench.explain.restore import restore
-    from gcdbench.store.rundir import RunDirectory
+    from gcdbench.core.errors import StoreError
+    from gcdbench.reporting.explain.restore import restore
+    from gcdbench.runs.directory import RunDirectory
 
     file, runs, ids = trained
     copy = tmp_path / "copy"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcdbench.data.imaging import open_image, stored_side, to_square
-from gcdbench.data.views import crop_centre
-from gcdbench.errors import StoreError
-from gcdbench.explain.drawing import colour, draw_map, draw_mask, draw_overlay, draw_sheet, stretch
-from gcdbench.explain.images import open_images, require_same_images, view_mask
+from gcdbench.core.errors import StoreError
+from gcdbench.images.decoding import open_image, stored_side, to_square
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.explain.drawing import colour, draw_map, draw_mask, draw_overlay, draw_sheet, stretch
+from gcdbench.reporting.explain.images import open_images, require_same_images, view_mask
+from gcdbench.views.augmentation import crop_centre
 
 
 @pytest.mark.parametrize("shape", [(100, 100), (90, 160), (200, 120), (31, 33)])

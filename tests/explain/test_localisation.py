@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gcdbench.explain.localisation import localise, upsample
+from gcdbench.reporting.explain.localisation import localise, upsample
 
 
 @pytest.mark.parametrize(("cells", "size"), [((1, 1), 5), ((2, 3), 8), ((4, 4), 32), ((7, 7), 224), ((6, 6), 4)])
@@ -23,7 +23,7 @@ def test_upsampling_is_torchs_bilinear(cells: tuple[int, int], size: int) -> Non
 
 @pytest.mark.parametrize("chunk", [1, 3, 256])
 def test_scores_are_their_definitions(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr("gcdbench.explain.localisation.CHUNK", chunk)
+    monkeypatch.setattr("gcdbench.reporting.explain.localisation.CHUNK", chunk)
     rng = np.random.default_rng(1)
     maps = rng.random((5, 4, 4)).astype(np.float32)
     masks = rng.random((5, 16, 16)) < 0.3

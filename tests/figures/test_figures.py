@@ -9,19 +9,25 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from gcdbench.errors import ConfigError
-from gcdbench.figures.accuracy import Panel, Point, draw_bars, draw_curves
-from gcdbench.figures.errors import ErrorPanel, draw_errors
-from gcdbench.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
-from gcdbench.figures.sources import bar_figure, confusion_figure, embedding_figure, error_figure, training_figure
-from gcdbench.figures.style import INK, save, to_svg
-from gcdbench.plan import RunRequest
+from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.store.index import load_runs
-from gcdbench.suites.read import load_suite
-from gcdbench.tables.bootstrap import RunBootstrap
-from gcdbench.tables.records import cell_records
-from gcdbench.tables.suite_table import suite_table
+from gcdbench.reporting.figures.accuracy import Panel, Point, draw_bars, draw_curves
+from gcdbench.reporting.figures.errors import ErrorPanel, draw_errors
+from gcdbench.reporting.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
+from gcdbench.reporting.figures.sources import (
+    bar_figure,
+    confusion_figure,
+    embedding_figure,
+    error_figure,
+    training_figure,
+)
+from gcdbench.reporting.figures.style import INK, save, to_svg
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.reporting.tables.bootstrap import RunBootstrap
+from gcdbench.reporting.tables.records import cell_records
+from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.index import load_runs
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 PUBLISHED = {"true_old_confusion": 7.05, "false_new": 2.02, "false_old": 14.5, "true_new_confusion": 3.65}

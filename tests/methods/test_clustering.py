@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans as SklearnKMeans
 
-from gcdbench.data.types import IntArray
-from gcdbench.methods.clustering import (
+from gcdbench.core.arrays import IntArray
+from gcdbench.methods.algorithms.clustering import (
     Clustering,
     Floats,
     constrained_kmeans,
@@ -99,7 +99,7 @@ def test_many_starts_together_are_the_best_of_the_same_starts_alone() -> None:
 def test_memory_is_bounded_by_doing_starts_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     points, _ = blobs(np.random.default_rng(1), [15] * 4, spread=1.0)
     whole = constrained_kmeans(points, 4, np.random.default_rng(0), n_init=7)
-    monkeypatch.setattr("gcdbench.methods.clustering._CELLS", 2 * 60 * 4)
+    monkeypatch.setattr("gcdbench.methods.algorithms.clustering._CELLS", 2 * 60 * 4)
     assert constrained_kmeans(points, 4, np.random.default_rng(0), n_init=7).inertia == pytest.approx(whole.inertia)
 
 
@@ -199,7 +199,7 @@ def test_an_empty_cluster_is_put_to_use(monkeypatch: pytest.MonkeyPatch) -> None
     def far_away(pool: Floats, known: Floats, count: int, rng: np.random.Generator) -> Floats:
         return np.full((count, pool.shape[1]), 1e3, dtype=np.float32) * np.arange(1, count + 1)[:, None]
 
-    monkeypatch.setattr("gcdbench.methods.clustering.spread_centres", far_away)
+    monkeypatch.setattr("gcdbench.methods.algorithms.clustering.spread_centres", far_away)
     found = constrained_kmeans(points, 3, np.random.default_rng(0), n_init=1)
     check(found, points, 3)
     assert len(np.unique(found.cluster)) == 3

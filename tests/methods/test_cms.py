@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from gcdbench.methods.clustering import nearest_centre
+from gcdbench.methods.algorithms.clustering import nearest_centre
+from gcdbench.methods.algorithms.mean_shift import mean_shift, shifted_contrast
 from gcdbench.methods.cms import CMS, CMSConfig
-from gcdbench.methods.mean_shift import mean_shift, shifted_contrast
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import tiny_context, tiny_task
 from gcdbench.training import losses

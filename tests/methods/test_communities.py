@@ -7,9 +7,15 @@ import importlib.util
 import numpy as np
 import pytest
 
-from gcdbench.errors import TrainingError
-from gcdbench.methods import communities
-from gcdbench.methods.communities import Algorithm, Graph, default_algorithm, find_communities, neighbour_graph
+from gcdbench.core.errors import TrainingError
+from gcdbench.methods.algorithms import communities
+from gcdbench.methods.algorithms.communities import (
+    Algorithm,
+    Graph,
+    default_algorithm,
+    find_communities,
+    neighbour_graph,
+)
 
 HAS_INFOMAP = importlib.util.find_spec("infomap") is not None
 BOTH = [

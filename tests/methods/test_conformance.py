@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gcdbench.data.types import GCDData, ImageView, TaskInfo
-from gcdbench.methods.base import Prediction
+from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.builtin import METHODS
 from gcdbench.methods.kmeans import KMeans, KMeansConfig
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.plugins.specs import MethodSpec, load_attribute
+from gcdbench.splits.data import GCDData
 from gcdbench.testing import conformance
 from gcdbench.training.batch import Batch
+from gcdbench.training.method import Prediction, TaskInfo
 
 
 @pytest.mark.parametrize("check", conformance.CHECKS)
@@ -40,7 +41,7 @@ class Broken(KMeans):
         if self.vice == "names":
             self.centres[0] = self.centres[-1 if data.labels[0] else 0]
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         made = super().predict(images)
         cluster = made.cluster + (made.k_hat if self.vice == "range" else 0)
         ids = made.ids[::-1] if self.vice == "order" else made.ids

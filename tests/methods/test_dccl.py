@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.data.types import ImageView
+from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.dccl import DCCL, DCCLConfig, concept_means, concept_order, drop_small, update_memory
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
@@ -70,7 +70,7 @@ def test_the_concept_loss_written_out(progress: float, weight: float) -> None:
     memory /= np.linalg.norm(memory, axis=1, keepdims=True)
     method.memory = torch.from_numpy(memory)
     method.concepts = torch.tensor([2, -1, 0, 1])
-    method.train_images = ImageView(ids=np.arange(4), store=np.zeros((4, 2, 2, 3), dtype=np.uint8))
+    method.train_images = ImageSet(ids=np.arange(4), store=np.zeros((4, 2, 2, 3), dtype=np.uint8))
     batch = make_batch([0, -1, 1, -1], k=4, k_old=2, progress=progress)
     total, rows = 0.0, 0
     for r, feature in enumerate(batch.feature.detach().numpy()):

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import torch
 
-from gcdbench.data.types import IntArray
+from gcdbench.core.arrays import IntArray
 from gcdbench.methods.builtin import METHODS
 from gcdbench.plugins.specs import MethodSpec, load_attribute
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import fminbound, linear_sum_assignment
 
-from gcdbench.data.bank import frozen_features
-from gcdbench.data.types import IntArray
-from gcdbench.methods.builtin import METHODS
-from gcdbench.methods.clustering import Floats, constrained_kmeans
-from gcdbench.methods.estimate_k import (
+from gcdbench.core.arrays import IntArray
+from gcdbench.methods.algorithms.clustering import Floats, constrained_kmeans
+from gcdbench.methods.algorithms.estimate_k import (
     ESTIMATORS,
     Sample,
     estimate_by_gcd,
@@ -21,8 +19,10 @@ from gcdbench.methods.estimate_k import (
     matched_share,
     prepare_sample,
 )
+from gcdbench.methods.builtin import METHODS
 from gcdbench.plugins.specs import MethodSpec, load_attribute
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
+from gcdbench.views.bank import frozen_features
 
 
 def task(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.methods.clustering import constrained_kmeans, nearest_centre, normalise_rows
+from gcdbench.methods.algorithms.clustering import constrained_kmeans, nearest_centre, normalise_rows
 from gcdbench.methods.gcd import GCD, GCDConfig
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
@@ -44,7 +44,7 @@ def test_clusters_are_those_of_semi_supervised_kmeans_on_trained_features(tmp_pa
 
 
 def test_the_head_finds_the_nearest_centre_whatever_their_lengths() -> None:
-    from gcdbench.training.heads import Centres
+    from gcdbench.models.heads import Centres
 
     generator = torch.Generator().manual_seed(0)
     head = Centres(5, 7, generator)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gcdbench.data.types import ImageView
-from gcdbench.errors import TrainingError
+from gcdbench.core.errors import TrainingError
+from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.kmeans import KMeans, KMeansConfig, PixelsKMeans, PixelsKMeansConfig
 from gcdbench.methods.ss_kmeans import SSKMeans, SSKMeansConfig
 from gcdbench.testing.tiny import tiny_context, tiny_task
@@ -39,7 +39,7 @@ def test_pixels_are_cell_means() -> None:
     store = rng.integers(0, 256, size=(5, 10, 10, 3)).astype(np.uint8)
     _, task, _ = tiny_task()
     method = PixelsKMeans(PixelsKMeansConfig(side=3), task, tiny_context())
-    points = method.points(ImageView(ids=np.array([4, 1]), store=store)).reshape(2, 3, 3, 3)
+    points = method.points(ImageSet(ids=np.array([4, 1]), store=store)).reshape(2, 3, 3, 3)
     edges = [0, 3, 6, 10]
     for n, i in enumerate((4, 1)):
         for r in range(3):

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.backbones.base import TailOutput
-from gcdbench.data.types import TaskInfo
 from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.backbone import TailOutput
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.method import TaskInfo
 
 TASK = TaskInfo(k_old=2, k=5, image_size=14)
 

@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.data.types import IntArray
-from gcdbench.methods.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.core.arrays import IntArray
+from gcdbench.methods.algorithms.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
 
 
 def unit(rng: np.random.Generator, rows: int, width: int = 5) -> np.ndarray:

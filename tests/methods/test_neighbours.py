@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.data.types import ImageView
-from gcdbench.methods import neighbours
-from gcdbench.methods.neighbours import nearest_neighbours, rows_of
+from gcdbench.images.image_set import ImageSet
+from gcdbench.methods.algorithms import neighbours
+from gcdbench.methods.algorithms.neighbours import nearest_neighbours, rows_of
 
 
 def all_pairs(queries: np.ndarray, memory: np.ndarray) -> np.ndarray:
@@ -43,5 +43,5 @@ def test_few_candidates_and_none() -> None:
 
 
 def test_ids_are_found_in_a_view() -> None:
-    images = ImageView(ids=np.array([2, 5, 9]), store=np.zeros((10, 2, 2, 3), dtype=np.uint8))
+    images = ImageSet(ids=np.array([2, 5, 9]), store=np.zeros((10, 2, 2, 3), dtype=np.uint8))
     assert rows_of(torch.tensor([9, 2, 2]), images).tolist() == [2, 0, 0]

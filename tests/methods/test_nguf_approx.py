@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.data.types import ImageView
+from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.nguf_approx import NGUFApprox, NGUFApproxConfig, density_weights
 from gcdbench.methods.simgcd import SimGCD
 from gcdbench.testing.batches import make_batch
@@ -25,7 +25,7 @@ def method(images: int = 9, **config: object) -> NGUFApprox:
     _, task, _ = tiny_task()
     made = NGUFApprox(NGUFApproxConfig(**config), task, tiny_context())  # type: ignore[arg-type]
     made.k = 4
-    made.train_images = ImageView(ids=np.arange(images), store=np.zeros((images, 2, 2, 3), dtype=np.uint8))
+    made.train_images = ImageSet(ids=np.arange(images), store=np.zeros((images, 2, 2, 3), dtype=np.uint8))
     rng = np.random.default_rng(3)
     memory = rng.normal(size=(images, 6))
     made.features = torch.from_numpy(memory / np.linalg.norm(memory, axis=1, keepdims=True))

@@ -11,13 +11,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.backbones.base import TailOutput
-from gcdbench.data.types import GCDData, ImageView, TaskInfo
-from gcdbench.errors import TrainingError
+from gcdbench.core.errors import TrainingError
+from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.backbone import TailOutput
+from gcdbench.splits.data import GCDData
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
+from gcdbench.training.method import TaskInfo
 
 Small = shrink(SimGCD)
 
@@ -116,14 +118,14 @@ def test_small_tasks(classes: int, k_old: int, images: int) -> None:
 
 def test_without_any_labelled_image() -> None:
     data, task, _ = tiny_task()
-    nothing = ImageView(ids=np.empty(0, dtype=np.int64), store=data.labelled.store)
+    nothing = ImageSet(ids=np.empty(0, dtype=np.int64), store=data.labelled.store)
     bare = GCDData(labelled=nothing, labels=np.empty(0, dtype=np.int64), unlabelled=data.unlabelled)
     assert np.isfinite(train(bare, task).predict(data.unlabelled).embedding).all()  # type: ignore[arg-type]
 
 
 def test_without_any_image_it_says_so() -> None:
     data, task, _ = tiny_task()
-    nothing = ImageView(ids=np.empty(0, dtype=np.int64), store=data.labelled.store)
+    nothing = ImageSet(ids=np.empty(0, dtype=np.int64), store=data.labelled.store)
     with pytest.raises(TrainingError, match="no image to train on"):
         train(GCDData(labelled=nothing, labels=np.empty(0, dtype=np.int64), unlabelled=nothing), task)
 
@@ -158,7 +160,7 @@ def test_an_unknown_k_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.update(labelled=labelled.shape, labels=labels, unlabelled=unlabelled.shape, k_old=k_old)
         return 7
 
-    module = ModuleType("gcdbench.methods.estimate_k")
+    module = ModuleType("gcdbench.methods.algorithms.estimate_k")
     module.estimate_k = estimate_k  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     data, task, _ = tiny_task(k_known=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.methods.sinkhorn import sinkhorn
+from gcdbench.methods.algorithms.sinkhorn import sinkhorn
 
 
 def by_the_book(logits: np.ndarray, epsilon: float, iterations: int) -> np.ndarray:

@@ -18,10 +18,10 @@ from gcdbench.metrics.accuracy import (
     assert_identity,
     old_share,
 )
+from gcdbench.metrics.assignment import confusion_matrix, contingency, match
 from gcdbench.metrics.builtin import gcdbench_metrics
 from gcdbench.metrics.clustering import ari, chance_level, cluster_count, nmi
 from gcdbench.metrics.decomposition import TERMS, error_decomposition
-from gcdbench.metrics.matching import confusion_matrix, contingency, match
 
 UNANCHORED = [
     accuracy,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gcdbench.data.cache import clear_cache
-from gcdbench.native import loader
+from gcdbench.core.cache_upkeep import clear_cache
+from gcdbench.models.kernels import loader
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_damaged_library_is_built_again(fresh: Path, damage: str) -> None:
     file.write_bytes(damaged)
     if damage == "no hash":
         file.with_name(f"{file.name}.sha256").unlink()
-    code = "from gcdbench.native.loader import load_kernels; assert load_kernels().try_kernels() == 0"
+    code = "from gcdbench.models.kernels.loader import load_kernels; assert load_kernels().try_kernels() == 0"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     assert file.read_bytes() == content
     assert file.with_name(f"{file.name}.sha256").read_text() == hashlib.sha256(content).hexdigest()
@@ -115,7 +115,7 @@ def test_clearing_the_cache_clears_kernels(fresh: Path) -> None:
 
 def test_loading_leaves_floating_point_modes_alone(fresh: Path) -> None:
     """Tiny numbers are not flushed to zero by a library that is merely loaded."""
-    code = "import torch; from gcdbench.native.loader import load_kernels; load_kernels();"
+    code = "import torch; from gcdbench.models.kernels.loader import load_kernels; load_kernels();"
     code += "assert torch.tensor(1e-40).mul(1.0).item() > 0; assert 1e-310 * 1.0 > 0"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -142,7 +142,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
     """The pool is used, the process forks, the child uses a pool of its own."""
     code = """
 import os, torch
-from gcdbench.native.loader import share
+from gcdbench.models.kernels.loader import share
 torch.set_num_threads(2)
 share(lambda first, last: 0, 4)
 child = os.fork()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gcdbench.cli.options import warn_of_plugins
-from gcdbench.errors import PluginError, UnknownName
+from gcdbench.core.errors import PluginError, UnknownName
 from gcdbench.plugins import API_VERSION, MethodSpec
 from gcdbench.plugins.manager import HOOK_OF_KIND, PluginManager
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.errors import ConfigError, GCDBenchError
-from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.core.errors import ConfigError, GCDBenchError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runner import execute
+from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.runner import execute
 
 SOURCE = """
 from dataclasses import dataclass

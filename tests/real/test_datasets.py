@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.data.hashing import content_hashes, content_order, hex_digests
-from gcdbench.data.integrity.audit import audit
-from gcdbench.data.integrity.verify import verify
-from gcdbench.data.inventory import open_dataset
-from gcdbench.data.manifest import SplitManifest, make_split
-from gcdbench.data.store import prepare_store
-from gcdbench.data.types import DatasetSource
+from gcdbench.datasets.catalogue import open_dataset
+from gcdbench.datasets.integrity.audit import audit
+from gcdbench.datasets.integrity.verify import verify
+from gcdbench.datasets.source import DatasetSource
+from gcdbench.images.hashing import content_hashes, content_order, hex_digests
+from gcdbench.images.image_store import prepare_store
 from gcdbench.plugins.manager import get_manager
-from gcdbench.protocol import Protocol, named_protocol
+from gcdbench.splits.manifest import SplitManifest, make_split
+from gcdbench.splits.protocol import Protocol, named_protocol
 
 pytestmark = pytest.mark.skipif(not os.environ.get("GCDBENCH_DATA"), reason="GCDBENCH_DATA is not set")
 

@@ -13,10 +13,10 @@ import urllib.request
 import pytest
 from PIL import Image
 
-from gcdbench.plan import RunRequest
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.report.build import build_report
-from gcdbench.suites.read import load_suite
+from gcdbench.reporting.report.build import build_report
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 HOSTILE = '<img src=x onerror="document.title=1"></summary><script>document.title=2</script>'

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gcdbench.evaluate import rescore
 from gcdbench.plugins.manager import get_manager
-from gcdbench.store.index import load_runs
-from gcdbench.store.rundir import DONE, INTERRUPTED, RunDirectory
+from gcdbench.runs.directory import DONE, INTERRUPTED, RunDirectory
+from gcdbench.runs.evaluate import rescore
+from gcdbench.runs.index import load_runs
 
 KILLS = 10
 OPTIONS = ("--method", "ss-kmeans", "--dataset", "phantom", "--preset", "smoke", "--quiet")

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.errors import StoreError
-from gcdbench.store import rundir
-from gcdbench.store.atomic import read_json, write_bytes, write_json
-from gcdbench.store.index import INDEX_NAME, find_run, load_runs
-from gcdbench.store.predictions import ScoredSet, load_arrays, load_scored_set, save_arrays
-from gcdbench.store.rundir import DONE, FAILED, INTERRUPTED, RUNNING, STALE, UNREADABLE, RunDirectory
+from gcdbench.core.errors import StoreError
+from gcdbench.core.files import read_json, write_bytes, write_json
+from gcdbench.runs import directory as rundir
+from gcdbench.runs.directory import DONE, FAILED, INTERRUPTED, RUNNING, STALE, UNREADABLE, RunDirectory
+from gcdbench.runs.index import INDEX_NAME, find_run, load_runs
+from gcdbench.runs.predictions import ScoredSet, load_arrays, load_scored_set, save_arrays
 
 
 def begin(directory: RunDirectory) -> None:
@@ -152,7 +152,7 @@ def test_a_run_in_a_store_that_is_read_only_here_is_running_while_its_heart_beat
     def refused(*arguments: object, **named: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("gcdbench.store.rundir.FileLock.acquire", refused)
+    monkeypatch.setattr("gcdbench.runs.directory.FileLock.acquire", refused)
     assert directory.status() == RUNNING
     os.utime(directory.path / "heartbeat", (0, 0))
     assert directory.status() == INTERRUPTED

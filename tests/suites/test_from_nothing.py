@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gcdbench.cli.main import command
-from gcdbench.suites.read import benchmarks_folder, load_suite
+from gcdbench.reporting.suites.read import benchmarks_folder, load_suite
 
 pytest.importorskip("gcdbench_medxplore")
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from gcdbench.errors import ConfigError, UnknownName
-from gcdbench.plan import RunRequest, make_plan
+from gcdbench.core.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.protocol import PROTOCOLS
-from gcdbench.reported import read_reported
-from gcdbench.store.index import load_runs
-from gcdbench.suites.matching import RunFinder
-from gcdbench.suites.model import request_for, stand_in_column
-from gcdbench.suites.planning import plan_suite
-from gcdbench.suites.read import benchmarks_folder, load_suite, suite_names
-from gcdbench.suites.seeds import parse_seeds
-from gcdbench.tables.records import cell_records
+from gcdbench.reporting.published.reported import read_reported
+from gcdbench.reporting.suites.finding import RunFinder
+from gcdbench.reporting.suites.model import request_for, stand_in_column
+from gcdbench.reporting.suites.planning import plan_suite
+from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_names
+from gcdbench.reporting.suites.seeds import parse_seeds
+from gcdbench.reporting.tables.records import cell_records
+from gcdbench.runs.index import load_runs
+from gcdbench.runs.plan import RunRequest, make_plan
+from gcdbench.splits.protocol import PROTOCOLS
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 SMALL = """

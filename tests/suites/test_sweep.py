@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from gcdbench.cli.sweep import command as sweep_command
 from gcdbench.cli.table import command as table_command
 from gcdbench.plugins.manager import get_manager
-from gcdbench.store.index import load_runs
+from gcdbench.runs.index import load_runs
 
 PLUGIN = '''
 import os, time
 import numpy as np
 from gcdbench.plugins import MethodSpec, hookimpl
-from gcdbench.methods.base import Prediction
+from gcdbench.training.method import Prediction
 
 
 class Counting:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gcdbench.plan import RunRequest
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.store.index import load_runs
-from gcdbench.suites.read import load_suite
-from gcdbench.tables.records import cell_records
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.reporting.tables.records import cell_records
+from gcdbench.runs.index import load_runs
+from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 SUITE = """

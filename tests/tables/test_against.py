@@ -13,10 +13,10 @@ import scipy.stats
 from click.testing import CliRunner
 
 from gcdbench.cli.table import command
-from gcdbench.errors import ConfigError
-from gcdbench.tables.grid import lay_out
-from gcdbench.tables.render import FORMATS, render
-from gcdbench.tables.suite_table import suite_table
+from gcdbench.core.errors import ConfigError
+from gcdbench.reporting.tables.grid import lay_out
+from gcdbench.reporting.tables.render import FORMATS, render
+from gcdbench.reporting.tables.suite_table import suite_table
 
 
 def by_seed(store, method, score="all"):

@@ -13,9 +13,9 @@ import pytest
 from click.testing import Result
 from scipy.optimize import linear_sum_assignment
 
-from gcdbench.store.index import load_runs
-from gcdbench.store.rundir import DONE
-from gcdbench.tables.records import CellRecord, cell_records
+from gcdbench.reporting.tables.records import CellRecord, cell_records
+from gcdbench.runs.directory import DONE
+from gcdbench.runs.index import load_runs
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 TABLES = sorted((RESULTS / "tables").glob("*.md"))

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from gcdbench.tables.grid import lay_out, p_text
-from gcdbench.tables.suite_table import suite_table
+from gcdbench.reporting.tables.grid import lay_out, p_text
+from gcdbench.reporting.tables.suite_table import suite_table
 
 SEEDS = range(7)
 

@@ -17,14 +17,14 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from gcdbench.cli.table import command
-from gcdbench.errors import ConfigError
-from gcdbench.suites.read import load_suite, suite_names
-from gcdbench.tables.bootstrap import RunBootstrap
-from gcdbench.tables.grid import lay_out
-from gcdbench.tables.plain import plain_table
-from gcdbench.tables.render import FORMATS, render
-from gcdbench.tables.suite_table import choose_preset, suite_table
-from gcdbench.tables.terminal import fit
+from gcdbench.core.errors import ConfigError
+from gcdbench.reporting.suites.read import load_suite, suite_names
+from gcdbench.reporting.tables.bootstrap import RunBootstrap
+from gcdbench.reporting.tables.grid import lay_out
+from gcdbench.reporting.tables.plain import plain_table
+from gcdbench.reporting.tables.render import FORMATS, render
+from gcdbench.reporting.tables.suite_table import choose_preset, suite_table
+from gcdbench.reporting.tables.terminal import fit
 
 SEEDS = range(7)
 

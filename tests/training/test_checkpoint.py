@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gcdbench.errors import TrainingError
+from gcdbench.core.errors import TrainingError
 from gcdbench.training import checkpoint
 
 

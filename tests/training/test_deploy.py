@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from gcdbench.errors import StoreError, WeightsError
+from gcdbench.core.errors import StoreError, WeightsError
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 from gcdbench.training.deploy import load_auxiliary, load_model

@@ -13,15 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcdbench.data.types import IntArray
-from gcdbench.errors import TrainingError
-from gcdbench.methods.base import Prediction
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.errors import TrainingError
 from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import checkpoint, engine
 from gcdbench.training.batch import Batch
 from gcdbench.training.code import code_digest
+from gcdbench.training.method import Prediction
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.parametric import ParametricMethod
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.nn.utils.parametrizations import weight_norm
 
-from gcdbench.training.heads import Projector, Prototypes
+from gcdbench.models.heads import Projector, Prototypes
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from gcdbench.backbones.base import TailOutput
-from gcdbench.errors import TrainingError
+from gcdbench.core.errors import TrainingError
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.backbone import TailOutput
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import precision
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gcdbench.errors import TrainingError
-from gcdbench.plan import Placement, RunRequest, make_plan
+from gcdbench.core.errors import TrainingError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runner import execute
-from gcdbench.store.rundir import DONE, FAILED, RunDirectory
+from gcdbench.runs.directory import DONE, FAILED, RunDirectory
+from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.runner import execute
 from gcdbench.testing.tiny import TinyBackbone
 from gcdbench.training import checkpoint
 from gcdbench.training.deploy import load_model

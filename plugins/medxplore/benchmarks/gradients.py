@@ -16,9 +16,9 @@ from gcdbench_medxplore.method import MedXplore
 from torch import Tensor
 
 from gcdbench.api import Batch, TaskInfo
-from gcdbench.plan import Placement, RunRequest, make_plan
 from gcdbench.plugins.manager import get_manager
-from gcdbench.runner import make_context, prepare_data
+from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.runner import make_context, prepare_data
 
 
 class Enough(Exception):

@@ -19,7 +19,7 @@ from gcdbench_medxplore.method import MedXplore
 from gcdbench_medxplore.variants import VARIANTS
 
 from gcdbench.api import RunContext, SimGCD, SimGCDConfig, TaskInfo
-from gcdbench.config import apply_overrides
+from gcdbench.core.config import apply_overrides
 from gcdbench.plugins.manager import get_manager
 from gcdbench.training.optimiser import make_optimiser
 

@@ -28,13 +28,13 @@ from gcdbench_medxplore.config import FAACConfig
 from gcdbench_medxplore.faac import FAAC
 from torch import Tensor
 
-from gcdbench.api import ImageView
-from gcdbench.explain.explanation import load_predictions
-from gcdbench.explain.images import Images, open_images
-from gcdbench.explain.restore import Trained, restore
+from gcdbench.api import ImageSet
 from gcdbench.plugins.manager import get_manager
-from gcdbench.store.index import find_run
-from gcdbench.store.rundir import RunDirectory
+from gcdbench.reporting.explain.explanation import load_predictions
+from gcdbench.reporting.explain.images import Images, open_images
+from gcdbench.reporting.explain.restore import Trained, restore
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.index import find_run
 
 VIEW_SEED = 7
 
@@ -49,7 +49,7 @@ def effective_rank(rows: Tensor) -> float:
 def describe(run: Trained, images: Images, ids: np.ndarray) -> dict[str, float]:
     """The numbers of one run on images ``ids``."""
     method = run.method
-    method.embed(ImageView(ids=ids[:0], store=images.store.pixels))  # opens the store
+    method.embed(ImageSet(ids=ids[:0], store=images.store.pixels))  # opens the store
     method.backbone.eval()
     found = method.extras.get("faac")
     with torch.no_grad():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gcdbench_medxplore.config import MedXploreConfig
 from gcdbench_medxplore.variants import VARIANTS
 
-from gcdbench.config import apply_overrides
+from gcdbench.core.config import apply_overrides
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 
 SIMGCD_TERMS = {"cls_u", "memax", "cls_s", "rep_u", "rep_s"}

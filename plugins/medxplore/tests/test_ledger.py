@@ -9,8 +9,8 @@ import pytest
 from gcdbench_medxplore.config import MedXploreConfig
 from gcdbench_medxplore.variants import VARIANTS
 
-from gcdbench.config import field_types
-from gcdbench.presets import RunSettings
+from gcdbench.core.config import field_types
+from gcdbench.runs.presets import RunSettings
 from gcdbench.training.config import TrainingConfig
 
 LEDGER = Path(__file__).parents[3] / "docs" / "fidelity.md"

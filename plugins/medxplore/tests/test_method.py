@@ -16,7 +16,7 @@ from gcdbench_medxplore.variants import VARIANTS
 from medxplore_training import SIMGCD_TERMS, configured, train, variant_config
 
 from gcdbench.api import ConfigError, SimGCD, SimGCDConfig, TailOutput
-from gcdbench.config import apply_overrides
+from gcdbench.core.config import apply_overrides
 from gcdbench.testing import conformance
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 

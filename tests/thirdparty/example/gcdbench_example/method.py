@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gcdbench.api import GCDData, ImageView, Prediction, RunContext, TaskInfo
+from gcdbench.api import GCDData, ImageSet, Prediction, RunContext, TaskInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class NearestMean:
         distance = self._distances(data.unlabelled).min(axis=1)
         self.threshold = np.quantile(distance, self.config.quantile)
 
-    def predict(self, images: ImageView) -> Prediction:
+    def predict(self, images: ImageSet) -> Prediction:
         distance = self._distances(images)
         k = self.task.k or self.task.k_old + 1
         new = self.ctx.rng("new").integers(min(self.task.k_old, k - 1), k, len(images))
@@ -35,8 +35,8 @@ class NearestMean:
     def load_state_dict(self, state: dict) -> None:
         self.means, self.threshold = state["means"], state["threshold"]
 
-    def _colours(self, images: ImageView) -> np.ndarray:
+    def _colours(self, images: ImageSet) -> np.ndarray:
         return images.pixels().mean(axis=(1, 2), dtype=np.float64)
 
-    def _distances(self, images: ImageView) -> np.ndarray:
+    def _distances(self, images: ImageSet) -> np.ndarray:
         return np.linalg.norm(self._colours(images)[:, None] - self.means[None], axis=2)

@@ -1,7 +1,0 @@
-"""Checks that a benchmark owes its users: against the card (verify), of the data itself (audit), before a run."""
-
-from __future__ import annotations
-
-from gcdbench.data.integrity.blocking import blocking_issues
-
-__all__ = ["blocking_issues"]

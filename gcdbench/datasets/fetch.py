@@ -1,0 +1,127 @@
+"""Downloads that can be resumed, are checked, and say what to do by hand when there is no network."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from gcdbench.core.cache_folders import require_space
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.card import DatasetCard
+from gcdbench.datasets.checksums import file_checksum
+from gcdbench.images.workers import Progress
+
+_BLOCK = 2**20
+_TIMEOUT = 30.0
+
+
+def fetch_dataset(
+    card: DatasetCard, root: Path, *, files: tuple[str, ...] | None = None, progress: Progress | None = None
+) -> list[Path]:
+    """Download the published files of a dataset into ``root`` and unpack archives where the loader looks for them.
+
+    ``files`` chooses among ``card.downloads``. Archives are unpacked when all files are here, so that a dataset of
+    several is not found half, and then deleted.
+    """
+    if not card.downloads:
+        place = root / (card.places[0] if card.places else card.name)
+        raise DataError(
+            f"'{card.name}' has no plain address to download from: get it from {card.source} and put it into {place}.",
+            hint=f"Layout: {card.layout}",
+        )
+    targets = [root / name for name in files or tuple(card.downloads)]
+    archives = [target for target in targets if target.suffix == ".zip"]
+    if archives and (place := root / card.places[0]).exists():
+        raise DataError(f"{place} exists already; remove it before fetching '{card.name}' again.")
+    for target in targets:
+        download(card.downloads[target.name], target, checksum=card.checksums.get(target.name), progress=progress)
+    folder = root / PurePosixPath(card.places[0]).parent if archives else root
+    for archive in archives:
+        unpack(archive, folder, progress)
+    for archive in archives:
+        archive.unlink()
+    return [folder if target in archives else target for target in targets]
+
+
+def download(address: str, target: Path, *, checksum: str | None = None, progress: Progress | None = None) -> None:
+    """Fetch one file. What an earlier, broken attempt left in ``<target>.part`` is continued, not fetched again."""
+    if target.is_file() and (checksum is None or file_checksum(target, checksum.partition(":")[0]) == checksum):
+        return
+    part = target.with_name(target.name + ".part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _receive(address, part, progress)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            f"{target.name} could not be fetched ({reason}): "
+            f"download it from {address} and put it into {target.parent}.",
+            hint="The same command then goes on from there" + (", or resumes this download." if part.exists() else "."),
+        ) from None
+    if checksum is not None:
+        found = file_checksum(part, checksum.partition(":")[0], progress=progress)
+        if found != checksum:
+            part.unlink()
+            raise DataError(
+                f"{target.name} from {address} is damaged or was replaced: its checksum is {found}, "
+                f"expected {checksum}; it was deleted."
+            )
+    os.replace(part, target)
+
+
+def _receive(address: str, part: Path, progress: Progress | None) -> None:
+    done = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": "gcdbench"}
+    if done:
+        headers["Range"] = f"bytes={done}-"
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=_TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and done:  # nothing beyond what is here: the file was complete
+            return
+        raise
+    with response:
+        if response.status != 206:
+            done = 0  # the server does not continue: begin again
+        length = int(response.headers.get("Content-Length") or 0)
+        total = done + length
+        if length:
+            require_space(part.parent, length, f"{part.name.removesuffix('.part')}")
+        with part.open("ab" if done else "wb") as file:
+            while block := response.read(_BLOCK):
+                file.write(block)
+                done += len(block)
+                if progress:
+                    progress(f"fetching {part.name.removesuffix('.part')}", done, max(total, done))
+    if length and done < total:
+        raise http.client.IncompleteRead(b"", total - done)
+
+
+def unpack(archive: Path, folder: Path, progress: Progress | None = None) -> None:
+    """Unpack a zip file into ``folder``; its entries appear there only when all of them were written."""
+    temporary = folder / f".unpacking-{archive.stem}"
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            members = packed.infolist()
+            shutil.rmtree(temporary, ignore_errors=True)  # of a killed attempt: its room counts as free
+            require_space(folder, sum(member.file_size for member in members), f"Unpacking {archive.name}")
+            for done, member in enumerate(members, start=1):
+                packed.extract(member, temporary)  # names that would leave the folder are made harmless by zipfile
+                if progress and (done % 100 == 0 or done == len(members)):
+                    progress(f"unpacking {archive.name}", done, len(members))
+        for entry in temporary.iterdir():
+            if (folder / entry.name).exists():
+                raise DataError(f"{folder / entry.name} exists already; remove it before unpacking {archive.name}.")
+            os.replace(entry, folder / entry.name)
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{archive} is not a complete zip file: {error}.", hint="Delete it and fetch it again."
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,36 @@
+"""Numbers of images against the card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gcdbench.datasets.integrity.report import Finding
+from gcdbench.datasets.source import DatasetSource
+
+
+def count_findings(source: DatasetSource) -> Iterator[Finding]:
+    """Images a class, and in each part, against the card."""
+    card = source.card
+    is_test = np.zeros(len(source), dtype=np.bool_) if source.partition is None else source.partition == "test"
+    if card.counts is None and not card.samples:
+        yield Finding(level="note", kind="counts", message="the card states no counts, so none were checked")
+        return
+    for part, expected, where in (("training", card.counts, ~is_test), ("test", card.test_counts, is_test)):
+        if expected is None:
+            continue
+        if part == "test" and not is_test.any():
+            message = f"there is no test part ({sum(expected):,} images); scores will be on unlabelled images only"
+            yield Finding(level="warning", kind="counts", message=message)
+            continue
+        found = np.bincount(source.labels[where], minlength=len(card.classes)).tolist()
+        for name, have, want in zip(card.classes, found, expected, strict=True):
+            if have != want:
+                message = f"class {name} has {have:,} {part} images, the card says {want:,}"
+                yield Finding(level="error", kind="counts", message=message)
+    if card.counts is None:
+        for part, where in (("train", ~is_test), ("test", is_test)):
+            if part in card.samples and int(where.sum()) != card.samples[part]:
+                message = f"the {part} part has {int(where.sum()):,} images, the card says {card.samples[part]:,}"
+                yield Finding(level="error", kind="counts", message=message)

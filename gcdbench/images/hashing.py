@@ -1,0 +1,109 @@
+"""Hashes of every sample's content: the base of sample ids, duplicates and store keys."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gcdbench.core.arrays import IntArray
+from gcdbench.core.cache_folders import only_one, write_bytes
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.source import DatasetSource
+from gcdbench.images.workers import Progress, map_chunks
+
+Digests = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    raw: Callable[[int], bytes]
+
+
+def content_hashes(
+    source: DatasetSource, cache: Path | None, *, workers: int, progress: Progress | None = None
+) -> Digests:
+    """(N, 32) uint8, the sha256 of each sample's bytes in the source's order.
+
+    Where the source has a fingerprint the result is kept in ``cache/hashes``, so that files which have not
+    changed are not read again. The file holds hashes only, no names.
+    """
+    if source.fingerprint is None or cache is None:
+        return _compute(source, workers, progress)
+    # Name and place as well: the fingerprints of two datasets need not differ.
+    named = (source.card.name, source.location, source.fingerprint, *source.keys)
+    token = hashlib.sha256("\0".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    file = cache / "hashes" / f"{token}.npy"
+    known = _read(file, len(source))
+    if known is not None:
+        return known
+    with only_one(cache, f"hashes-{token}", progress):
+        known = _read(file, len(source))
+        if known is None:
+            known = _compute(source, workers, progress)
+            buffer = io.BytesIO()
+            np.save(buffer, known)
+            write_bytes(file, buffer.getvalue())
+    return known
+
+
+def content_order(digests: Digests, labels: IntArray, keys: tuple[str, ...]) -> IntArray:
+    """(N,) index of the sample in each row of the store: by content hash, equal contents by class, then by key."""
+    rank = np.empty(len(keys), dtype=np.int64)
+    rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    words = np.ascontiguousarray(digests).view(">u8")
+    return np.lexsort((rank, labels, *words.T[::-1])).astype(np.int64)
+
+
+def hex_digests(digests: Digests) -> tuple[str, ...]:
+    """The hashes as hexadecimal texts."""
+    text = np.ascontiguousarray(digests).tobytes().hex()
+    return tuple(text[start : start + 64] for start in range(0, len(text), 64))
+
+
+def refuse_unreadable(source: DatasetSource, failures: list[tuple[int, str]]) -> DataError:
+    """One sentence that names the first files that cannot be read."""
+    shown = "; ".join(f"{source.keys[index]} ({reason})" for index, reason in failures[:3])
+    more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
+    return DataError(
+        f"{len(failures)} of {len(source)} images of '{source.card.name}' cannot be read: {shown}{more}.",
+        hint=f"'gcdbench data audit' lists them all; repair or remove them in {source.location}.",
+    )
+
+
+def _compute(source: DatasetSource, workers: int, progress: Progress | None) -> Digests:
+    parts: list[Digests] = []
+    failures: list[tuple[int, str]] = []
+    reading = _Reading(raw=source.raw)
+    for part, failed in map_chunks(
+        _hash_chunk, reading, len(source), workers=workers, stage="reading files", progress=progress
+    ):
+        parts.append(part)
+        failures += failed
+    if failures:
+        raise refuse_unreadable(source, failures)
+    return np.concatenate(parts) if parts else np.empty((0, 32), dtype=np.uint8)
+
+
+def _hash_chunk(reading: _Reading, chunk: range) -> tuple[Digests, list[tuple[int, str]]]:
+    found = np.zeros((len(chunk), 32), dtype=np.uint8)
+    failures = []
+    for position, index in enumerate(chunk):
+        try:
+            found[position] = np.frombuffer(hashlib.sha256(reading.raw(index)).digest(), dtype=np.uint8)
+        except OSError as error:
+            failures.append((index, error.strerror or str(error)))
+    return found, failures
+
+
+def _read(file: Path, count: int) -> Digests | None:
+    try:
+        digests = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return digests if digests.shape == (count, 32) and digests.dtype == np.uint8 else None

@@ -1,0 +1,38 @@
+"""The backbones that come with gcdbench. Listing them imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gcdbench.plugins.hookspecs import hookimpl
+from gcdbench.plugins.specs import BackboneSpec
+
+
+@hookimpl
+def gcdbench_backbones() -> Iterable[BackboneSpec]:
+    """EfficientNet-Lite0, ResNet-18 and ViT-B/16."""
+    return [
+        BackboneSpec(
+            name="efficientnet-lite0",
+            factory="gcdbench.models.lite0:load_lite0",
+            summary="EfficientNet-Lite0, ImageNet; the stride-32 stages train; weights come with the installation",
+            citation="Tan and Le, EfficientNet, ICML 2019; Lite variants by Google, 2020",
+            tags=("cnn", "imagenet", "offline"),
+            identify="gcdbench.models.lite0_weights:identify_lite0",
+        ),
+        BackboneSpec(
+            name="resnet18",
+            factory="gcdbench.models.resnet:load_resnet18",
+            summary="ResNet-18, ImageNet; layer4 trains; the paper's backbone",
+            citation="He et al., Deep Residual Learning for Image Recognition, CVPR 2016",
+            tags=("cnn", "imagenet"),
+        ),
+        BackboneSpec(
+            name="vit-b16",
+            factory="gcdbench.models.vit:load_vit_b16",
+            summary="ViT-B/16, DINO; the last block trains; 224 px only",
+            citation="Caron et al., Emerging Properties in Self-Supervised Vision Transformers, ICCV 2021",
+            tags=("vit", "self-supervised"),
+            extra="vit",
+        ),
+    ]

@@ -1,0 +1,176 @@
+"""What a figure shows, taken from tables and run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcdbench.core.errors import ConfigError
+from gcdbench.reporting.figures.accuracy import Panel, Point, draw_bars, draw_curves
+from gcdbench.reporting.figures.errors import CELLS, ErrorPanel, draw_errors
+from gcdbench.reporting.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
+from gcdbench.reporting.figures.style import add_caption
+from gcdbench.reporting.suites.model import Suite
+from gcdbench.reporting.tables.model import Entry, ResultTable
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.predictions import load_arrays, load_scored_set
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TERMS = tuple(name for line in CELLS for name in line)
+SHOWN = ("all", "old", "new")
+
+
+def error_figure(table: ResultTable) -> Figure:
+    """Measured maps of every row that has runs; below them the published ones of the same rows."""
+    measured, published = [], []
+    for column in table.columns:
+        for row in table.rows:
+            entries = {name: table.entry(row.key, column.key, name) for name in (*TERMS, "all")}
+            means = {name: entries[name].mean for name in TERMS}
+            where = f"{row.labels[0]}, {column.title}"
+            if all(value is not None for value in means.values()):
+                every = entries["all"]
+                planned = f" of {every.n + len(every.missing)}" if every.missing else ""
+                title = f"{where}\nmeasured: All {every.mean:.1f}, n = {every.n}{planned}"
+                spread = {name: sd for name in TERMS if (sd := entries[name].sd) is not None}
+                terms = {name: value for name, value in means.items() if value is not None}
+                measured.append(ErrorPanel(title=title, terms=terms, spread=spread))
+            printed = {name: e.reported.value for name in TERMS if (e := entries[name]).reported is not None}
+            if len(printed) == len(TERMS):
+                published.append(ErrorPanel(title=f"{where}\npublished: All {entries['all'].reported}", terms=printed))
+    if not measured:
+        raise ConfigError(f"No run of suite '{table.name}' has an error decomposition yet.")
+    columns = max(len(measured), len(published))
+    if published and len(measured) < columns:  # keep the published maps on a line of their own
+        columns = len(measured)
+    figure = draw_errors([*measured, *published], columns)
+    add_caption(figure, table.caption)
+    return figure
+
+
+def _point(entry: Entry, label: str, x: float | None = None) -> Point:
+    reported = entry.reported.value if entry.reported else None
+    return Point(
+        label=label,
+        mean=entry.mean,
+        low=entry.low,
+        high=entry.high,
+        x=x,
+        reported=reported,
+        over_images=entry.interval_kind == "bootstrap",
+    )
+
+
+def bar_figure(table: ResultTable) -> Figure:
+    """Bars of every row with runs, one panel a column; columns without a run are named below."""
+    panels, empty = [], []
+    for column in table.columns:
+        rows = [row for row in table.rows if any(table.entry(row.key, column.key, s).mean is not None for s in SHOWN)]
+        if rows:
+            series = {
+                s: [
+                    _point(entry, f"{row.labels[0]} ({entry.n})")
+                    for row in rows
+                    for entry in [table.entry(row.key, column.key, s)]
+                ]
+                for s in SHOWN
+                if s in table.scores
+            }
+            panels.append(Panel(title=column.title, series=series))
+        else:
+            empty.append(column.title)
+    if not panels:
+        raise ConfigError(f"No run of suite '{table.name}' is there yet.")
+    figure = draw_bars(panels)
+    not_run = f" Not run: {', '.join(empty)}." if empty else ""
+    add_caption(
+        figure,
+        f"{table.caption} In brackets: number of seeds. Lines: 95 % interval over seeds; pale, where there is one: "
+        f"over its images.{not_run}",
+    )
+    return figure
+
+
+def curve_figure(table: ResultTable, suite: Suite) -> Figure:
+    """Curves of every setting that a suite sweeps, one panel a setting and column."""
+    panels = []
+    for column in table.columns:
+        for group in dict.fromkeys(row.group for row in suite.rows if row.group):
+            rows = [row for row in suite.rows if row.group == group]
+            if all(table.entry(row.key, column.key, "all").mean is None for row in rows):
+                continue
+            series = {
+                s: [_point(table.entry(row.key, column.key, s), row.title, row.x) for row in rows]
+                for s in SHOWN
+                if s in table.scores
+            }
+            title = column.title if not column.stand_in_for else "phantom"
+            panels.append(Panel(title=f"{group} ({title})", series=series))
+    if not panels:
+        raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")
+    figure = draw_curves(panels)
+    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; where there is one, over its images.")
+    return figure
+
+
+def _classes(record: dict[str, Any]) -> list[str]:
+    split = record.get("split") or {}
+    return [*split.get("old_classes", ()), *split.get("new_classes", ())]
+
+
+def _title(record: dict[str, Any]) -> str:
+    variant = f":{record['variant']}" if record.get("variant") else ""
+    return f"{record.get('method')}{variant} on {record.get('dataset')}, seed {record.get('seed')}"
+
+
+def confusion_figure(directory: RunDirectory, evaluation: str = "transductive") -> Figure:
+    """The stored confusion matrix of one run."""
+    record = directory.record()
+    scored = directory.scores()["sets"].get(evaluation)
+    if scored is None:
+        raise ConfigError(f"The run '{directory.path.name}' was not scored on '{evaluation}'.")
+    matrix = np.asarray(scored["confusion"])
+    names = _classes(record) or [str(c) for c in range(len(matrix))]
+    return draw_confusion(matrix, names, int(scored["k_old"]), _title(record))
+
+
+def training_figure(directories: Sequence[RunDirectory]) -> Figure:
+    """Loss terms of trained runs."""
+    titles = [_title(d.record()) for d in directories]
+    # Runs that differ in a setting only have one title.
+    names = [
+        title if titles.count(title) == 1 else f"{title} ({d.path.name[:8]})"
+        for title, d in zip(titles, directories, strict=True)
+    ]
+    curves = {
+        name: [event for event in d.events() if event.get("type") == "epoch"]
+        for name, d in zip(names, directories, strict=True)
+    }
+    curves = {title: events for title, events in curves.items() if events}
+    if not curves:
+        raise ConfigError("None of these runs was trained: there are no epochs to draw.")
+    return draw_training(curves)
+
+
+def embedding_figure(directory: RunDirectory, evaluation: str = "transductive") -> Figure:
+    """t-SNE of one run's stored embedding."""
+    record = directory.record()
+    file = directory.path / "embeddings" / f"{evaluation}.npz"
+    if not file.is_file():
+        raise ConfigError(
+            f"The run '{directory.path.name}' has no stored embedding.",
+            hint="Methods that return one store it; an archive carries it only with 'export --embeddings'.",
+        )
+    entry = record["predictions"][evaluation]
+    scored = load_scored_set(directory.path / entry["file"], entry["sha256"])
+    arrays = load_arrays(file, None)
+    if not np.array_equal(arrays["ids"], scored.ids):
+        raise ConfigError(f"The embedding of run '{directory.path.name}' is not of the samples that were scored.")
+    chosen = sample_evenly(len(scored.ids))
+    k_old = int(scored.is_old.sum())
+    names = _classes(record) or [str(c) for c in range(len(scored.is_old))]
+    return draw_embedding(tsne(arrays["embedding"][chosen]), scored.y_true[chosen], names, k_old, _title(record))

@@ -1,0 +1,120 @@
+"""Which stored run is the one a request means, without touching the dataset.
+
+A run's id needs the split's hash. Everything else that names it is known from the request alone, so requests and
+runs are compared by that part of the identity. A dataset is compared by what it was called: the name on its card, which
+is in the identity, is known only to those who have opened it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gcdbench.core.errors import GCDBenchError
+from gcdbench.core.identity import digest
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan, split_dataset_name
+from gcdbench.splits.protocol import default_protocol
+
+FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
+"""Parts of an identity that only the data and the weights can tell."""
+
+
+def fingerprint(identity: Mapping[str, Any]) -> str:
+    """Digest of what a request fixes, but for the dataset."""
+    return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
+
+
+def plan_fingerprint(plan: RunPlan) -> str:
+    """The fingerprint that a run of this plan will have."""
+    identity = identity_of(
+        plan,
+        manifest_sha256="",
+        store_key="",
+        dataset_id=plan.dataset_name,
+        weights_sha256="",
+        world_size=1,
+        accepted_issues=(),
+    )
+    return fingerprint(identity)
+
+
+class RunFinder:
+    """Finds the runs of requests among records; look-ups are by fingerprint, so that many cost little."""
+
+    def __init__(self, records: Iterable[CellRecord], manager: PluginManager) -> None:
+        self._manager = manager
+        self._by_fingerprint: dict[str, list[CellRecord]] = {}
+        self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
+        self._weights: dict[tuple[str, str | None], str | None] = {}
+        for record in records:
+            self._by_fingerprint.setdefault(fingerprint(record.identity), []).append(record)
+            self._by_name.setdefault(_name_of_record(record), []).append(record)
+
+    def find(self, request: RunRequest) -> list[CellRecord]:
+        """Every run, whatever its state, that the request means."""
+        try:
+            plan = make_plan(request, self._manager)
+        except GCDBenchError:
+            return self._find_by_name(request)
+        return self.find_plan(plan)
+
+    def _find_by_name(self, request: RunRequest) -> list[CellRecord]:
+        """Imported runs of a method whose plugin is not installed here, by what their records say.
+
+        A method that is known has no such runs: its request is impossible. And where records of one name differ in
+        more than the seed, nothing tells which of them are meant.
+        """
+        if request.overrides or request.method in self._manager.names("methods"):
+            return []
+        protocol = request.protocol or default_protocol(split_dataset_name(request.dataset)[0])
+        like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]
+        if len({record.settings for record in like}) > 1:
+            return []
+        return [record for record in like if record.seed == request.seed]
+
+    def find_plan(self, plan: RunPlan) -> list[CellRecord]:
+        """The same for a resolved request."""
+        found = self._by_fingerprint.get(plan_fingerprint(plan), [])
+        weights = self._weights_of(plan)
+        return [
+            record
+            for record in found
+            if (weights is None or record.identity.get("weights_sha256") == weights)
+            and dict(record.dataset_options) == dict(plan.dataset_options)
+            and (record.dataset == plan.dataset_text or _called(record.path) == plan.dataset_text)
+        ]
+
+    def _weights_of(self, plan: RunPlan) -> str | None:
+        """Hash of the weights a run would start from; None where it cannot be told cheaply."""
+        if not plan.method.needs_backbone:
+            return None
+        key = (plan.settings.backbone, plan.settings.weights)
+        if key not in self._weights:
+            spec = self._manager.get("backbones", plan.settings.backbone)
+            try:
+                self._weights[key] = spec.weights_sha256(plan.settings.weights) if spec.identify else None
+            except GCDBenchError:  # not on this machine: any stored run with this backbone will do
+                self._weights[key] = None
+        return self._weights[key]
+
+
+@lru_cache(maxsize=4096)
+def _called(run: Path) -> str | None:
+    """The dataset as it was written when the run was made."""
+    try:
+        return str(tomllib.loads((run / "config.toml").read_text(encoding="utf-8")).get("dataset"))
+    except (OSError, ValueError):  # a damaged copy of what the record says
+        return None
+
+
+def _name_of_record(record: CellRecord) -> tuple[object, ...]:
+    return (record.method, record.variant, record.dataset, record.preset, record.k_policy)
+
+
+def _name_of_request(request: RunRequest) -> tuple[object, ...]:
+    return (request.method, request.variant or "", request.dataset, request.preset or "", request.k_policy)

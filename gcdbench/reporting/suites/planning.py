@@ -1,0 +1,165 @@
+"""The grid of runs a suite asks for: what exists, what is missing, what cannot be run here, and what it may cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gcdbench.core.errors import GCDBenchError
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.roots import data_roots
+from gcdbench.datasets.source import DatasetRequest
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
+from gcdbench.reporting.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
+from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.runs.directory import DONE, RUNNING
+from gcdbench.runs.plan import RunPlan, RunRequest, make_plan, split_dataset_name
+from gcdbench.runs.presets import get_preset
+from gcdbench.splits.protocol import require_protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One run of a suite. ``state``: ``done``, ``running``, ``missing`` or ``impossible`` (``problem`` says why)."""
+
+    row: str
+    title: str
+    column: str
+    request: RunRequest
+    state: str
+    problem: str = ""
+    seconds: float | None = None
+    run_id: str = ""
+    mistaken: bool = False
+    """The suite asks for something that cannot exist, for example a setting that the method does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuitePlan:
+    """All runs of a suite under one preset; ``stand_ins``: title of a dataset -> what replaces it."""
+
+    suite: Suite
+    preset: str
+    runs: tuple[PlannedRun, ...]
+    stand_ins: dict[str, str] = field(default_factory=dict)
+
+    def in_state(self, state: str) -> list[PlannedRun]:
+        """The runs in one state."""
+        return [run for run in self.runs if run.state == state]
+
+
+def dataset_problem(name: str, manager: PluginManager, data_root: Path | None) -> str:
+    """Why a dataset cannot be used here, or "" when it is there. Lists files, decodes nothing."""
+    key, argument = split_dataset_name(name)
+    try:
+        spec = manager.get("datasets", key)
+        spec.open(DatasetRequest(name=key, roots=data_roots(data_root), argument=argument, image_size=32))
+    except GCDBenchError as error:
+        return error.message
+    return ""
+
+
+def plan_suite(
+    suite: Suite,
+    preset_name: str,
+    manager: PluginManager,
+    records: Sequence[CellRecord],
+    *,
+    data_root: Path | None = None,
+    seeds: Sequence[int] | None = None,
+    protocol: str | None = None,
+    rows: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    stand_in: StandIn | None = None,
+) -> SuitePlan:
+    """Plan the grid; runs that several cells share (one phantom for four datasets) are planned once."""
+    require_protocol(protocol)
+    preset = suite.preset(preset_name)
+    stand_in = stand_in or preset.stand_in
+    finder = RunFinder(records, manager)
+    estimate = _Estimate(records)
+    planned: dict[str, PlannedRun] = {}
+    stand_ins: dict[str, str] = {}
+    chosen_rows = suite.rows_named(rows)
+    for column in suite.columns_named(datasets):
+        problem = dataset_problem(column.dataset, manager, data_root)
+        replaced = stand_in == "always" or (stand_in == "missing" and bool(problem))
+        used = stand_in_column(column) if replaced else column
+        if replaced:
+            stand_ins[column.title] = PHANTOM
+            problem = ""
+        chosen = None if replaced else protocol
+        # Seed by seed: what an interrupted sweep leaves behind can be compared, row with row.
+        for seed in seeds or preset.seeds:
+            for row in chosen_rows:
+                request = request_for(suite, row, used, preset, seed, protocol=chosen)
+                key, run = _plan_one(row.key, row.title, used, request, problem, manager, finder, estimate)
+                planned.setdefault(key, run)
+    return SuitePlan(suite=suite, preset=preset_name, runs=tuple(planned.values()), stand_ins=stand_ins)
+
+
+def _plan_one(
+    row: str,
+    title: str,
+    column: SuiteColumn,
+    request: RunRequest,
+    problem: str,
+    manager: PluginManager,
+    finder: RunFinder,
+    estimate: _Estimate,
+) -> tuple[str, PlannedRun]:
+    def planned(state: str, **more: object) -> PlannedRun:
+        return PlannedRun(row=row, title=title, column=column.dataset, request=request, state=state, **more)  # type: ignore[arg-type]
+
+    try:
+        plan = make_plan(request, manager)
+    except GCDBenchError as error:
+        installed = request.method in manager.names("methods") and (
+            split_dataset_name(request.dataset)[0] in manager.names("datasets")
+        )
+        planned_run = planned("impossible", problem=error.message, mistaken=installed)
+        return f"{row}/{column.dataset}/{request.seed}", planned_run
+    key = f"{plan.dataset_text} {plan_fingerprint(plan)}"
+    found = finder.find_plan(plan)
+    done = [record for record in found if record.status == DONE]
+    if done:
+        return key, planned("done", run_id=done[0].run_id, seconds=done[0].seconds)
+    if any(record.status == RUNNING for record in found):
+        return key, planned("running")
+    if problem:
+        return key, planned("impossible", problem=problem)
+    return key, planned("missing", seconds=estimate.seconds(plan))
+
+
+class _Estimate:
+    """Expected durations: the median of like runs in the store, else the preset's rough figure."""
+
+    def __init__(self, records: Sequence[CellRecord]) -> None:
+        self._known: dict[tuple[str, ...], list[float]] = {}
+        for record in records:
+            if record.status == DONE and record.seconds is not None:
+                like = (record.dataset, record.preset)
+                self._known.setdefault((*like, record.method), []).append(record.seconds)
+
+    def seconds(self, plan: RunPlan) -> float | None:
+        """Seconds of one run, None where nothing is known."""
+        like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
+        if like:
+            return statistics.median(like)
+        total = _samples(plan)
+        if total is None:
+            return None
+        passes = plan.training.epochs * 2 if plan.method.trained else 1
+        return passes * total / get_preset(plan.preset).views_per_second
+
+
+def _samples(plan: RunPlan) -> int | None:
+    if plan.dataset_name == PHANTOM and "n_per_class" in plan.dataset_options:
+        return 8 * int(plan.dataset_options["n_per_class"])
+    try:
+        return load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
+    except GCDBenchError:
+        return None

@@ -1,0 +1,161 @@
+"""What a table says, before any format: rows, columns, scores, and one entry for each combination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gcdbench.reporting.published.reported import Rounded
+from gcdbench.reporting.tables.spent import SPENT
+
+SCORE_TITLES = {
+    "all": "All",
+    "old": "Old",
+    "new": "New",
+    "true_old_confusion": "true-old confusion",
+    "false_new": "false-new",
+    "false_old": "false-old",
+    "true_new_confusion": "true-new confusion",
+    "nmi": "NMI",
+    "ari": "ARI",
+    "k_used": "clusters used",
+    "k_error": "clusters used − K",
+    "k_hat": "K given or estimated",
+    "k_hat_error": "K error",
+    "chance_all": "chance",
+    "parameters_m": "parameters (M)",
+    "gflops": "GFLOPs",
+    "latency_ms": "latency (ms)",
+    "images_per_s": "images/s",
+    "weights_mb": "weights (MB)",
+    "activations_mb": "activations (MB)",
+    "seconds": "run time (s)",
+    "images_seen": "images seen",
+}
+LOWER_IS_BETTER = frozenset(
+    {
+        "true_old_confusion",
+        "false_new",
+        "false_old",
+        "true_new_confusion",
+        "parameters_m",
+        "gflops",
+        "latency_ms",
+        "weights_mb",
+        "activations_mb",
+    }
+)
+SHARES = frozenset({"all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion", "nmi"})
+"""Scores that cannot leave 0 to 100, whatever Student's interval of a few runs says."""
+NO_BEST = frozenset(
+    {
+        "parameters_m",
+        "gflops",
+        "k_error",
+        "k_used",
+        "k_hat",
+        "k_hat_error",
+        "chance_all",
+        "chance_old",
+        "chance_new",
+        *SPENT,
+    }
+)
+
+
+PERCENT_DECIMALS = 1
+DECIMALS = {
+    "true_old_confusion": 2,
+    "false_new": 2,
+    "false_old": 2,
+    "true_new_confusion": 2,
+    "parameters_m": 3,
+    "gflops": 3,
+    "seconds": 0,
+    "images_seen": 0,
+}
+"""Digits after the point where one is not right."""
+
+
+def score_title(key: str) -> str:
+    """How a score is called in a header."""
+    return SCORE_TITLES.get(key, key.replace("_", " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowHead:
+    """One line of a table: its key, its label columns, and the block of rows it competes with for bold."""
+
+    key: str
+    labels: tuple[str, ...]
+    block: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnHead:
+    """One group of columns, for example a dataset.
+
+    left_out: finished runs that are not shown, because they have other images or another split than most.
+    """
+
+    key: str
+    title: str
+    stand_in_for: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One score of one row in one column. ``n`` = 0 means: not run.
+
+    missing: planned seeds that have no finished run; interval_kind: ``"t"`` over runs, ``"bootstrap"`` over images.
+    p, above: of a paired difference only: the test's p and the number of shared runs in which it is positive.
+    """
+
+    n: int = 0
+    mean: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval_kind: str = ""
+    bold: bool = False
+    missing: tuple[int, ...] = ()
+    failed: int = 0
+    reported: Rounded | None = None
+    runs: tuple[str, ...] = ()
+    p: float | None = None
+    above: int | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus reported."""
+        return None if self.mean is None or self.reported is None else self.mean - self.reported.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultTable:
+    """A complete table; entries are keyed by (row key, column key, score).
+
+    reference: title of the row that was subtracted from every entry, in a table of paired differences.
+    """
+
+    name: str
+    title: str
+    caption: str
+    label_titles: tuple[str, ...]
+    rows: tuple[RowHead, ...]
+    columns: tuple[ColumnHead, ...]
+    scores: tuple[str, ...]
+    entries: Mapping[tuple[str, str, str], Entry]
+    notes: tuple[str, ...] = ()
+    ranks: Mapping[str, float] = field(default_factory=dict)
+    reference: str = ""
+
+    def entry(self, row: str, column: str, score: str) -> Entry:
+        """One entry, an empty one where nothing is known."""
+        return self.entries.get((row, column, score), Entry())
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether any published number stands beside the measured ones."""
+        return any(entry.reported is not None for entry in self.entries.values())

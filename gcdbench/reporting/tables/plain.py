@@ -1,0 +1,97 @@
+"""The table of everything in a store: one row for each group of runs that differ in nothing but the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcdbench.core.config import to_plain
+from gcdbench.reporting.tables.build import build_table
+from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
+from gcdbench.reporting.tables.records import CellRecord, flat
+from gcdbench.runs.directory import DONE
+from gcdbench.runs.presets import PRESETS
+
+LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px", "settings")
+
+
+def plain_table(records: Sequence[CellRecord], scores: Sequence[str] = ("all", "old", "new")) -> ResultTable:
+    """All finished runs, grouped; rows compete for bold only where everything but the method is the same."""
+    done = [record for record in records if record.status == DONE]
+    groups: dict[str, list[CellRecord]] = {}
+    for record in done:
+        groups.setdefault(record.settings, []).append(record)
+    settings = _distinguish(groups)
+    heads = []
+    conditions: dict[str, list[object]] = {}
+    for key, members in groups.items():
+        first = members[0]
+        name = f"{first.method}:{first.variant}" if first.variant else first.method
+        shared = (first.protocol, first.k_policy, first.preset, first.backbone, str(first.image_size))
+        block = " / ".join([first.dataset, *shared[:3], f"{first.image_size} px"])
+        like = conditions.setdefault(block, [])
+        if (own := _conditions(first)) not in like:
+            like.append(own)
+        if number := like.index(own):
+            block += f" ({number + 1})"
+        heads.append(RowHead(key=key, labels=(first.dataset, name, *shared, settings[key]), block=block))
+    heads.sort(key=lambda head: head.labels)
+    labels = LABELS
+    if not any(settings.values()):
+        labels = LABELS[:-1]
+        heads = [RowHead(key=h.key, labels=h.labels[:-1], block=h.block) for h in heads]
+    unfinished = len(records) - len(done)
+    notes = (
+        [f"{unfinished} unfinished or failed run(s) are not shown; 'gcdbench status' lists them."] if unfinished else []
+    )
+    return build_table(
+        name="runs",
+        title=f"{len(done)} finished runs",
+        caption="Accuracy in percent on D_u, v2 (one Hungarian map over all of D_u); mean ± sd (ddof 1) over n seeds.",
+        label_titles=labels,
+        rows=heads,
+        columns=[ColumnHead(key="", title="")],
+        scores=scores,
+        runs={(key, ""): members for key, members in groups.items()},
+        notes=notes,
+    )
+
+
+def _conditions(record: CellRecord) -> dict[str, object]:
+    """What two methods must share to be compared, beyond what a block's name says.
+
+    A method that trains nothing or sees no network has the preset's own values.
+    """
+    preset = PRESETS.get(record.preset)
+    usual: dict[str, object] = {}
+    if preset is not None:
+        usual = {
+            "backbone": preset.settings.backbone,
+            "views": preset.settings.views,
+            "augmentation": preset.settings.augmentation,
+            "training": to_plain(preset.training),
+        }
+    return {key: record.identity.get(key, usual.get(key)) for key in ("manifest_sha256", *usual)}
+
+
+def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:
+    """Settings that differ between groups which would otherwise look the same, as ``key=value``."""
+    texts = dict.fromkeys(groups, "")
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for key, members in groups.items():
+        r = members[0]
+        look = (r.dataset, r.method, r.variant, r.protocol, r.k_policy, r.preset, r.backbone, str(r.image_size))
+        alike.setdefault(look, []).append(key)
+    for keys in alike.values():
+        if len(keys) < 2:
+            continue
+        identities = {key: flat(groups[key][0].identity) for key in keys}
+        names = sorted({name for identity in identities.values() for name in identity} - {"seed"})
+        differing = [n for n in names if len({repr(identity.get(n)) for identity in identities.values()}) > 1]
+        for key in keys:
+            texts[key] = " ".join(f"{n.rpartition('.')[2]}={_short(identities[key].get(n))}" for n in differing)
+    return texts
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:8] if len(text) > 24 else text

@@ -1,0 +1,104 @@
+"""What an archive looks like, and which names may occur in one."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from gcdbench.core.errors import GCDBenchError
+
+FORMAT = "gcdbench-archive/1"
+MANIFEST = "manifest.json"
+MANIFEST_LIMIT = 64 * 2**20
+RATIO_LIMIT = 200
+RATIO_FLOOR = 64 * 2**20
+"""A member (or a whole archive) of more than RATIO_FLOOR bytes that shrank more than RATIO_LIMIT-fold is a bomb."""
+
+_PART = re.compile(r"\w[\w.+=@,-]*")  # letters of any script, as in names of folders
+SUFFIXES = (".json", ".jsonl", ".toml", ".npz", ".safetensors", ".png", ".svg", ".csv")
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""What Python's zip reader raises on damaged or crafted files."""
+WEIGHTS = ("model.safetensors", "auxiliary.safetensors")
+
+
+class ArchiveError(GCDBenchError):
+    """An archive that is damaged, not ours, or hostile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEntry:
+    """One file as the manifest describes it."""
+
+    size: int
+    sha256: str
+
+
+def refuse(reason: str) -> ArchiveError:
+    """The error for an archive that will not be unpacked."""
+    return ArchiveError(f"The archive is refused: {reason}.", hint="Nothing was written.")
+
+
+def check_name(name: str) -> str:
+    """A member's name if it is of the form ``dataset/method/run_id/file`` (or one folder deeper); else an error."""
+    if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
+        raise refuse(f"'{name}' is an absolute path")
+    parts = name.split("/")
+    if ".." in parts:
+        raise refuse(f"'{name}' leads out of the store")
+    if "\\" in name or not all(_PART.fullmatch(part) for part in parts):
+        raise refuse(f"{name!r} is not a name that a run has")
+    if not 4 <= len(parts) <= 5 or not name.endswith(SUFFIXES):
+        raise refuse(f"'{name}' is not a file of a run")
+    return name
+
+
+def check_member(info: zipfile.ZipInfo) -> None:
+    """Refuse what is not a plain file, or encrypted, or shrank beyond belief."""
+    mode = info.external_attr >> 16
+    if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+        raise refuse(f"'{info.filename}' is {kind}")
+    if info.flag_bits & 0x1:
+        raise refuse(f"'{info.filename}' is encrypted")
+    if info.file_size > RATIO_FLOOR and info.file_size > RATIO_LIMIT * max(1, info.compress_size):
+        raise refuse(f"'{info.filename}' would unpack {info.compress_size:,} bytes to {info.file_size:,}")
+
+
+def read_manifest(archive: zipfile.ZipFile) -> dict[str, FileEntry]:
+    """Member name -> size and hash, from the manifest; every name checked."""
+    try:
+        info = archive.getinfo(MANIFEST)
+    except KeyError:
+        raise refuse("it has no manifest, so it was not made by 'gcdbench export'") from None
+    check_member(info)
+    if info.file_size > MANIFEST_LIMIT:
+        raise refuse("its manifest is too large")
+    try:
+        value: Any = json.loads(archive.read(info))
+    except DAMAGE as error:  # RecursionError, from JSON nested too deeply, is a RuntimeError
+        raise refuse(f"its manifest cannot be read ({error})") from None
+    if not isinstance(value, dict) or value.get("format") != FORMAT or not isinstance(value.get("files"), dict):
+        raise refuse(f"its manifest is not of the format {FORMAT}")
+    files = {}
+    for name, entry in value["files"].items():
+        try:
+            size, sha256 = int(entry["size"]), str(entry["sha256"])
+        except (TypeError, KeyError, ValueError):
+            raise refuse(f"its manifest does not describe {name!r}") from None
+        files[check_name(name)] = FileEntry(size=size, sha256=sha256)
+    return files

@@ -1,0 +1,93 @@
+"""Packing runs into an archive: the same bytes for the same runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gcdbench.core.errors import StoreError
+from gcdbench.runs.archive.layout import FORMAT, MANIFEST, SUFFIXES, WEIGHTS, check_name
+from gcdbench.runs.directory import RunDirectory
+
+ALWAYS = ("run.json", "config.toml", "env.json", "events.jsonl", "scores.json", "model.json", "cost.json")
+FOLDERS = ("predictions", "attention")
+EMBEDDINGS = "embeddings"
+FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """What went into an archive."""
+
+    path: Path
+    runs: int
+    files: int
+    size: int
+
+
+def files_of_run(run: Path, *, weights: bool, embeddings: bool) -> list[Path]:
+    """The files of one run that are packed, in order; never its lock, heartbeat or checkpoint."""
+    names = [*ALWAYS, *(WEIGHTS if weights else ())]
+    chosen = [run / name for name in names if (run / name).is_file()]
+    for folder in (*FOLDERS, *((EMBEDDINGS,) if embeddings else ())):
+        if (run / folder).is_dir():
+            chosen += sorted(path for path in (run / folder).iterdir() if path.is_file() and path.suffix in SUFFIXES)
+    return [path for path in chosen if not path.is_symlink()]
+
+
+def pack_runs(
+    runs: Path, chosen: Iterable[Path], target: Path, *, weights: bool = False, embeddings: bool = False
+) -> Packed:
+    """Write ``target`` with the run directories ``chosen`` below ``runs``; predictions must match their hashes."""
+    files: dict[str, Path] = {}
+    count = 0
+    for run in sorted(chosen):
+        _check_predictions(run)
+        prefix = run.relative_to(runs).as_posix()
+        files |= {
+            check_name(f"{prefix}/{path.relative_to(run).as_posix()}"): path
+            for path in files_of_run(run, weights=weights, embeddings=embeddings)
+        }
+        count += 1
+    manifest = {
+        "format": FORMAT,
+        "runs": count,
+        "files": {name: {"size": path.stat().st_size, "sha256": _hash(path)} for name, path in files.items()},
+    }
+    part = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            _add(archive, MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+            for name, path in files.items():
+                _add(archive, name, path.read_bytes())
+        os.replace(part, target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"Cannot write '{target}': {error.strerror or error}.") from error
+    return Packed(path=target, runs=count, files=len(files), size=target.stat().st_size)
+
+
+def _check_predictions(run: Path) -> None:
+    for entry in (RunDirectory(run).record().get("predictions") or {}).values():
+        if not (run / entry["file"]).is_file() or _hash(run / entry["file"]) != entry["sha256"]:
+            raise StoreError(
+                f"'{run / entry['file']}' is missing or does not match its hash, so the run cannot be packed.",
+                hint="'gcdbench doctor' lists damaged runs.",
+            )
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    info = zipfile.ZipInfo(name, date_time=FIXED_DATE)
+    info.external_attr = 0o100644 << 16
+    archive.writestr(info, content, compress_type=zipfile.ZIP_DEFLATED)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Which images are labelled, unlabelled or kept for testing: protocol, manifest, split files."""
