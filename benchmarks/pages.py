@@ -28,13 +28,14 @@ from pathlib import Path
 
 from benchmarks.border import border_table
 from benchmarks.seed_tables import difference_table, pair_table, read_rows, seed_table
+from gcdbench.core.config import flatten
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.suites.finding import FROM_DATA
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import mean_text
-from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord, cell_records, flat
+from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord, cell_records
 from gcdbench.reporting.tables.render import render
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.directory import DONE
@@ -136,7 +137,7 @@ def group_runs(records: Iterable[CellRecord]) -> list[Group]:
 def changed_settings(record: CellRecord) -> dict[str, object]:
     """What ``--set`` or a variant changed, by the names that ``--set`` has for it."""
     usual = _usual_identity(record.method, record.dataset)
-    own = flat({key: value for key, value in record.identity.items() if key not in (*FROM_DATA, "seed")})
+    own = flatten({key: value for key, value in record.identity.items() if key not in (*FROM_DATA, "seed")})
     differing = {key: value for key, value in own.items() if value != usual.get(key)}
     return {re.sub(r"^(config|training)\.", "", key): value for key, value in differing.items()}
 
@@ -147,7 +148,7 @@ def _usual_identity(method: str, dataset: str) -> dict[str, object]:
     identity = identity_of(
         plan, manifest_sha256="", store_key="", dataset_id=dataset, weights_sha256="", world_size=1, accepted_issues=()
     )
-    return flat(identity)
+    return flatten(identity)
 
 
 def summarise(values: Sequence[float], *, places: int = 1) -> str:

@@ -29,12 +29,13 @@ BACKBONES = ("efficientnet-lite0", "resnet18")
 
 def describe_machine() -> dict[str, Any]:
     """What the figures were measured on."""
+    from gcdbench.core.work import available_cores
     from gcdbench.models.kernels.loader import describe_kernels
     from gcdbench.runs.environment import cpu_model, package_versions
 
     return {
         "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": available_cores(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "packages": package_versions(),

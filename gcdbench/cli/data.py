@@ -94,12 +94,12 @@ def verify(
 ) -> None:
     """Check a dataset against its card: counts, checksums, every image decodes. Exit code 1 when it fails."""
     from gcdbench.core.places import cache_dir
+    from gcdbench.core.work import available_cores
     from gcdbench.datasets.integrity.verify import verify as run_verify
-    from gcdbench.images.workers import default_workers
 
     source = open_named(dataset, data_root, dataset_set)
     with shown_progress(quiet=as_json) as progress:
-        report = run_verify(source, workers=workers or default_workers(), cache=cache_dir(), progress=progress)
+        report = run_verify(source, workers=workers or available_cores(), cache=cache_dir(), progress=progress)
     echo_json(report.to_dict()) if as_json else click.echo(report.to_text(shown))
     raise SystemExit(0 if report.ok else 1)
 
@@ -126,15 +126,15 @@ def audit(
     import json
 
     from gcdbench.core.files import write_text
+    from gcdbench.core.work import available_cores
     from gcdbench.datasets.integrity.audit import audit as run_audit
-    from gcdbench.images.workers import default_workers
     from gcdbench.splits.protocol import default_protocol, named_protocol
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
     rules = named_protocol(protocol or default_protocol(name), name)
     with shown_progress(quiet=as_json) as progress:
-        report = run_audit(source, rules, workers=workers or default_workers(), progress=progress)
+        report = run_audit(source, rules, workers=workers or available_cores(), progress=progress)
     text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else report.to_text(shown)
     click.echo(text)
     if output is not None:

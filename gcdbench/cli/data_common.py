@@ -12,8 +12,8 @@ import click
 from gcdbench.cli.options import data_root_option
 
 if TYPE_CHECKING:
+    from gcdbench.core.work import Progress
     from gcdbench.datasets.source import DatasetSource
-    from gcdbench.images.workers import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -122,8 +122,8 @@ def _make(
     from dataclasses import replace
 
     from gcdbench.core.places import cache_dir
+    from gcdbench.core.work import available_cores
     from gcdbench.images.hashing import content_hashes, content_order, hex_digests
-    from gcdbench.images.workers import default_workers
     from gcdbench.splits.manifest import make_split
     from gcdbench.splits.protocol import default_protocol, named_protocol, renamed
 
@@ -133,7 +133,7 @@ def _make(
         named = named_protocol(protocol or default_protocol(name), name)
         rules = renamed(named, replace(named, split_seed=split_seed))
     with shown_progress(quiet=True) as progress:
-        digests = content_hashes(source, cache_dir(), workers=workers or default_workers(), progress=progress)
+        digests = content_hashes(source, cache_dir(), workers=workers or available_cores(), progress=progress)
     order = content_order(digests, source.labels, source.keys)
     return make_split(
         dataset=source.card.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -73,6 +72,7 @@ def command(
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
+    from gcdbench.core.work import available_cores
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.suites.planning import plan_suite
     from gcdbench.reporting.suites.read import load_suite
@@ -96,7 +96,7 @@ def command(
         datasets=datasets,
         stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
     )
-    cores = os.cpu_count() or 1
+    cores = available_cores()
     side_by_side = parallel or max(1, cores // 2)
     placement = Placement(
         runs=runs,

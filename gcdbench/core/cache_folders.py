@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
 from gcdbench.core.errors import DiskSpaceError
-from gcdbench.images.workers import Progress
+from gcdbench.core.work import Progress
 
 DELETED = ".tmp-deleted-"
 """Beginning of the name of a folder that is being deleted."""

@@ -53,7 +53,22 @@ def open_dataset(
         image_size=image_size,
         options=dict(options or {}),
     )
-    return spec.open(request)
+    return call_factory(spec, request)
+
+
+def call_factory(spec: DatasetSpec, request: DatasetRequest) -> DatasetSource:
+    """What a dataset's factory finds; whatever a third party's factory raises becomes one sentence."""
+    try:
+        source = spec.load()(request)
+    except GCDBenchError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"The dataset '{spec.name}' could not be opened: {reason}.") from error
+    if not isinstance(source, DatasetSource):
+        found = type(source).__name__
+        raise DataError(f"The dataset '{spec.name}' gave {found}; its factory must return a DatasetSource.")
+    return source
 
 
 def find_card(text: str, manager: PluginManager) -> DatasetCard:

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from gcdbench.core.cache_folders import write_bytes
+from gcdbench.core.work import Progress
 from gcdbench.datasets.sources.walk import file_stamp
-from gcdbench.images.workers import Progress
 
 _BLOCK = 8 * 2**20
 

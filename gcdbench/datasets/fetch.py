@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 
 from gcdbench.core.cache_folders import require_space
 from gcdbench.core.errors import DataError
+from gcdbench.core.work import Progress
 from gcdbench.datasets.card import DatasetCard
 from gcdbench.datasets.checksums import file_checksum
-from gcdbench.images.workers import Progress
 
 _BLOCK = 2**20
 _TIMEOUT = 30.0

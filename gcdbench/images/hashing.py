@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.cache_folders import only_one, write_bytes
 from gcdbench.core.errors import DataError
+from gcdbench.core.work import Progress
 from gcdbench.datasets.source import DatasetSource
-from gcdbench.images.workers import Progress, map_chunks
+from gcdbench.images.workers import map_chunks
 
 Digests = NDArray[np.uint8]
 

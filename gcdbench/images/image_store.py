@@ -31,10 +31,11 @@ from gcdbench.core.cache_folders import (
     touch,
 )
 from gcdbench.core.errors import DataError
+from gcdbench.core.work import Progress, available_cores
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.decoding import RULE, UnreadableImageError, open_image, stored_side, to_square
 from gcdbench.images.hashing import Digests, content_hashes, content_order, hex_digests, refuse_unreadable
-from gcdbench.images.workers import Progress, default_workers, map_chunks
+from gcdbench.images.workers import map_chunks
 
 FORMAT = 1
 
@@ -79,7 +80,7 @@ def prepare_store(
         raise DataError(f"An image size of {image_size} is too small.", hint="Choose 8 pixels or more.")
     if len(source) == 0:
         raise DataError(f"Dataset '{source.card.name}' in {source.location} has no images.")
-    workers = default_workers() if workers is None else workers
+    workers = available_cores() if workers is None else workers
     digests = content_hashes(source, cache_dir, workers=workers, progress=progress)
     order = content_order(digests, source.labels, source.keys)
     side = stored_side(image_size)

@@ -15,23 +15,15 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from gcdbench.core.errors import DataError
+from gcdbench.core.work import Progress
 from gcdbench.plugins.specs import LOCAL_MODULE
 
 State = TypeVar("State")
 Result = TypeVar("Result")
-Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; ``stage`` is a short phrase for people."""
 
 _CHUNK = 32
 _SERIAL_BELOW = 128
 _state: Any = None
-
-
-def default_workers() -> int:
-    """Number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def map_chunks(

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gcdbench.core.errors import DataError, GCDBenchError, PluginError
+from gcdbench.core.errors import PluginError
 
 if TYPE_CHECKING:
-    from gcdbench.datasets.source import DatasetRequest, DatasetSource
+    pass
 
 API_VERSION = 1
 """Version of the plugin interface; a spec made for another one is refused with a sentence."""
@@ -84,22 +84,6 @@ class DatasetSpec(Spec):
 
     card: str | None = None
     takes_argument: bool = False
-
-    def open(self, request: DatasetRequest) -> DatasetSource:
-        """What the factory finds; whatever a stranger's factory raises becomes one sentence."""
-        from gcdbench.datasets.source import DatasetSource
-
-        try:
-            source = self.load()(request)
-        except GCDBenchError:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise DataError(f"The dataset '{self.name}' could not be opened: {reason}.") from error
-        if not isinstance(source, DatasetSource):
-            found = type(source).__name__
-            raise DataError(f"The dataset '{self.name}' gave {found}; its factory must return a DatasetSource.")
-        return source
 
 
 @dataclass(frozen=True, kw_only=True)

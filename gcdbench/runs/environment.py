@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
 
 PACKAGES = ("gcdbench", "torch", "torchvision", "numpy", "scipy", "scikit-learn", "pandas", "pillow", "safetensors")
@@ -82,7 +82,7 @@ def describe_environment(manager: PluginManager, *, device: str, threads: int | 
         "plugins": {r.distribution: r.version for r in manager.records() if r.ok},
         "git": git_state(),
         "cpu": cpu_model(),
-        "cores": os.cpu_count(),
+        "cores": available_cores(),
         "device": device,
         "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         "kernels": describe_kernels(),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gcdbench.core.config import flatten
 from gcdbench.core.errors import ConfigError
 from gcdbench.runs.plan import PROTOCOL_PREFIX, RunRequest
 
@@ -64,17 +65,6 @@ def _spread_protocol(table: dict[str, Any]) -> None:
     # What a name has after "+" are changed rules; they follow from the settings.
     table["protocol"] = str(rules.get("name", "")).partition("+")[0]
     table["rules"] = {PROTOCOL_PREFIX + key: rules[key] for key in rules if key not in ("name", "k_policy")}
-
-
-def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """Nested tables as dotted keys."""
-    flat: dict[str, object] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def _settings(table: Mapping[str, Any]) -> dict[str, object]:

@@ -20,6 +20,8 @@ from gcdbench.core.errors import DataError, GCDBenchError, TrainingError
 from gcdbench.core.files import write_json
 from gcdbench.core.identity import run_id
 from gcdbench.core.places import cache_dir
+from gcdbench.core.work import available_cores
+from gcdbench.datasets.catalogue import call_factory
 from gcdbench.datasets.integrity import blocking_issues
 from gcdbench.datasets.roots import data_roots
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
@@ -35,6 +37,7 @@ from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
+    from gcdbench.methods.algorithms.estimate_k import estimate_k
     from gcdbench.training.context import RunContext
 
 Listener = Callable[[Mapping[str, Any]], None]
@@ -72,7 +75,7 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         image_size=plan.settings.image_size,
         options=dict(plan.dataset_options),
     )
-    source = plan.dataset.open(request)
+    source = call_factory(plan.dataset, request)
     if source.card.purpose != "classification":
         raise DataError(f"The dataset '{plan.dataset_name}' has no classes to discover: it only serves to score masks.")
     store = prepare_store(
@@ -107,7 +110,7 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
 
 
 def _workers(placement: Placement) -> int:
-    return placement.workers if placement.workers is not None else max(1, os.cpu_count() or 1)
+    return placement.workers if placement.workers is not None else available_cores()
 
 
 def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listener: Listener = _ignore) -> RunResult:
@@ -286,7 +289,6 @@ def make_context(
         image_size=plan.settings.image_size,
         device=placement.device,
         precision=plan.settings.precision,
-        workers=_workers(placement),
         training=plan.training,
         views=plan.settings.views,
         augmentation=plan.settings.augmentation,
@@ -296,6 +298,7 @@ def make_context(
         resume=placement.resume,
         log=log,
         load_backbone=None if spec is None else lambda: spec.load()(weights),
+        estimate_k=estimate_k,
     )
 
 

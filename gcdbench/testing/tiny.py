@@ -12,6 +12,7 @@ from torch import nn
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.images.image_set import ImageSet
+from gcdbench.methods.algorithms.estimate_k import estimate_k
 from gcdbench.models.backbone import Backbone
 from gcdbench.splits.data import GCDData
 from gcdbench.training.config import TrainingConfig
@@ -108,4 +109,5 @@ def tiny_context(
         checkpoint_seconds=checkpoint_seconds,
         log=log or (lambda event: None),
         load_backbone=lambda: TinyBackbone(norm=norm),
+        estimate_k=estimate_k,
     )

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gcdbench.core.arrays import IntArray
 from gcdbench.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ def _ignore(event: Mapping[str, Any]) -> None:
     """Default listener."""
 
 
+EstimateK = Callable[[NDArray[np.float32], IntArray, NDArray[np.float32], int, np.random.Generator], int]
+"""(labelled features, their labels, unlabelled features, K_old, generator) -> K."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
     """Services of one run. Everything random is drawn from a named stream; nothing is seeded globally.
@@ -45,13 +51,13 @@ class RunContext:
     cache_dir: where view banks and features live.
     store_key: identity of the image store, so that what is derived from it can be shared.
     views: ``"online"`` or ``"bank:V"``.
+    estimate_k: finds K where the protocol keeps it secret.
     """
 
     seed: int
     image_size: int
     device: str = "cpu"
     precision: str = "float32"
-    workers: int = 0
     training: TrainingConfig = field(default_factory=TrainingConfig)
     views: str = "bank:16"
     augmentation: str = "paper"
@@ -62,6 +68,7 @@ class RunContext:
     resume: bool = True
     log: Callable[[Mapping[str, Any]], None] = _ignore
     load_backbone: Callable[[], Backbone] | None = None
+    estimate_k: EstimateK | None = None
 
     def rng(self, stream: str) -> np.random.Generator:
         """A numpy generator for one named purpose."""

@@ -121,11 +121,12 @@ class ParametricMethod:
         """
         if self.task.k is not None:
             return self.task.k
-        from gcdbench.methods.algorithms.estimate_k import estimate_k
         from gcdbench.views.bank import frozen_features
 
+        if self.ctx.estimate_k is None:
+            raise RuntimeError("this run cannot estimate K: its context was made without an estimator")
         labelled, unlabelled = (frozen_features(self.ctx, images) for images in (data.labelled, data.unlabelled))
-        return estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
+        return self.ctx.estimate_k(labelled, data.labels, unlabelled, self.task.k_old, self.ctx.rng("estimate-k"))
 
     # What the base does ------------------------------------------------------------------------------------------
 

@@ -21,14 +21,15 @@ from torch import Tensor, nn
 from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.core.cache_folders import format_bytes
 from gcdbench.core.cached_array import Recipe, open_array
+from gcdbench.core.work import available_cores
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
 from gcdbench.models.kernels.loader import kernels_key
-from gcdbench.training.context import RunContext
 from gcdbench.views.augmentation import Augmentation, augment, centre_view, find_augmentation
+from gcdbench.views.context import ViewContext
 from gcdbench.views.draws import random_words
 from gcdbench.views.setting import parse_views
-from gcdbench.views.threads import available_cores, run_chunks
+from gcdbench.views.threads import run_chunks
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
@@ -139,7 +140,7 @@ def choose_views(ids: IntArray, *, step: int, seed: int, views: int) -> tuple[In
     return first.astype(np.int64), second.astype(np.int64)
 
 
-def open_views(ctx: RunContext, store: Pixels) -> ViewSource:
+def open_views(ctx: ViewContext, store: Pixels) -> ViewSource:
     """The views ``ctx.views`` asks for; a bank is built first where none fits."""
     count = parse_views(ctx.views)
     augmentation = find_augmentation(ctx.augmentation)
@@ -148,7 +149,7 @@ def open_views(ctx: RunContext, store: Pixels) -> ViewSource:
     return BankViews(open_bank(ctx, store, augmentation, count), ctx.device)
 
 
-def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count: int) -> NDArray[np.float16]:
+def open_bank(ctx: ViewContext, store: Pixels, augmentation: Augmentation, count: int) -> NDArray[np.float16]:
     """The bank (N, count + 1, h, w, c) of a store, built where it is missing."""
     backbone = ctx.backbone
     backbone.prefix.to(ctx.device)
@@ -174,7 +175,7 @@ def open_bank(ctx: RunContext, store: Pixels, augmentation: Augmentation, count:
 
 
 def fill_bank(
-    ctx: RunContext, backbone: Backbone, store: Pixels, augmentation: Augmentation, outputs: NDArray[np.float16]
+    ctx: ViewContext, backbone: Backbone, store: Pixels, augmentation: Augmentation, outputs: NDArray[np.float16]
 ) -> None:
     """Write every view's prefix output into ``outputs`` (N, V + 1, h, w, c)."""
     count = outputs.shape[1] - 1
@@ -204,7 +205,7 @@ def fill_bank(
     _run_with_progress(ctx, "view bank", fill_chunk, chunks, total=len(store) * (count + 1))
 
 
-def frozen_features(ctx: RunContext, images: ImageSet) -> NDArray[np.float32]:
+def frozen_features(ctx: ViewContext, images: ImageSet) -> NDArray[np.float32]:
     """(N, C) float32 pooled features of the whole pretrained network on the test view of ``images``.
 
     Made for the whole store and kept, so that every method on it starts from the same numbers at once.
@@ -250,7 +251,7 @@ def state_digest(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _identity(ctx: RunContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
+def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
     """What shapes an array that ``network``, the whole backbone or a part of it, makes of the store."""
     return {
         "store": ctx.store_key,
@@ -267,13 +268,13 @@ def _identity(ctx: RunContext, backbone: Backbone, network: nn.Module) -> dict[s
     }
 
 
-def _folder(ctx: RunContext, kind: str) -> Path | None:
+def _folder(ctx: ViewContext, kind: str) -> Path | None:
     """Where arrays are kept; None when the store has no identity to file them under."""
     return ctx.cache_dir / kind if ctx.cache_dir is not None and ctx.store_key else None
 
 
 def _run_with_progress(
-    ctx: RunContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
+    ctx: ViewContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
 ) -> None:
     done = 0
     threads = building_threads(available_cores(), ctx.image_size) if ctx.device == "cpu" else 1
@@ -283,5 +284,5 @@ def _run_with_progress(
         ctx.log({"type": "progress", "task": task, "done": done, "total": total})
 
 
-def _note(ctx: RunContext, text: str) -> None:
+def _note(ctx: ViewContext, text: str) -> None:
     ctx.log({"type": "note", "message": text})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
@@ -11,11 +10,6 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_chunks(work: Callable[..., Result], chunks: Sequence[tuple[int, ...]], *, threads: int) -> Iterator[Result]:

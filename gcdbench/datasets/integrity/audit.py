@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import GCDBenchError
+from gcdbench.core.work import Progress
 from gcdbench.datasets.integrity.blocking import mixed
 from gcdbench.datasets.integrity.duplicates import exact_groups, near_groups
 from gcdbench.datasets.integrity.images import blank_images, ignored_files, odd_modes, odd_sizes, unreadable_images
@@ -17,7 +18,6 @@ from gcdbench.datasets.integrity.report import Finding, Level, Report
 from gcdbench.datasets.integrity.scan import Scan, scan_images
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.hashing import content_order, hex_digests
-from gcdbench.images.workers import Progress
 from gcdbench.splits.manifest import ROLES, make_split
 from gcdbench.splits.protocol import Protocol
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from gcdbench.core.arrays import Pixels
+from gcdbench.core.work import Progress
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.decoding import UnreadableImageError, open_image, to_rgb
-from gcdbench.images.workers import Progress, map_chunks
+from gcdbench.images.workers import map_chunks
 
 HASH_WORDS = 2
 """A perceptual hash is two words of 64 bits: brightness steps to the right, and downwards."""

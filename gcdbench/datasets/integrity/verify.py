@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from gcdbench.core.work import Progress
 from gcdbench.datasets.checksums import file_checksum
 from gcdbench.datasets.integrity.counts import count_findings
 from gcdbench.datasets.integrity.images import ignored_files, odd_modes, unreadable_images
 from gcdbench.datasets.integrity.report import Finding, Report
 from gcdbench.datasets.integrity.scan import scan_images
 from gcdbench.datasets.source import DatasetSource
-from gcdbench.images.workers import Progress
 
 
 def verify(

@@ -13,12 +13,11 @@ from PIL import Image
 from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.core.errors import StoreError
 from gcdbench.core.places import cache_dir
-from gcdbench.datasets.roots import data_roots
-from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.catalogue import open_dataset
+from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.decoding import stored_side
 from gcdbench.images.image_store import ImageStore, prepare_store
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import split_dataset_name
 from gcdbench.views.augmentation import crop_centre
 
 BoolMaps = NDArray[np.bool_]
@@ -76,15 +75,7 @@ def open_images(
     data_root: Path | None = None,
 ) -> Images:
     """Find a dataset by name (``folder:<path>`` included) and open its image store."""
-    key, argument = split_dataset_name(name)
-    request = DatasetRequest(
-        name=key,
-        roots=data_roots(data_root),
-        argument=argument,
-        image_size=image_size,
-        options=dict(options or {}),
-    )
-    source: DatasetSource = manager.get("datasets", key).open(request)
+    source = open_dataset(name, manager, data_root=data_root, image_size=image_size, options=options)
     return Images(source=source, store=prepare_store(source, image_size, cache_dir()), image_size=image_size)
 
 

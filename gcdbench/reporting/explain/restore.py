@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gcdbench.core.config import apply_overrides
+from gcdbench.core.config import apply_overrides, flatten
 from gcdbench.core.errors import PluginError, StoreError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import load_attribute
@@ -66,17 +66,6 @@ def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "c
     method.load_state_dict(saved.state_dict())
     method.load_auxiliary_state(load_auxiliary(directory.path))
     return Trained(directory=directory, record=record, method=method)
-
-
-def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """Nested settings as dotted keys."""
-    flat: dict[str, object] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def run_context(directory: RunDirectory, manager: PluginManager, *, device: str = "cpu") -> RunContext:

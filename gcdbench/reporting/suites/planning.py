@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.datasets.card import load_card
-from gcdbench.datasets.roots import data_roots
-from gcdbench.datasets.source import DatasetRequest
+from gcdbench.datasets.catalogue import open_dataset
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
 from gcdbench.reporting.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
@@ -53,10 +52,8 @@ class SuitePlan:
 
 def dataset_problem(name: str, manager: PluginManager, data_root: Path | None) -> str:
     """Why a dataset cannot be used here, or "" when it is there. Lists files, decodes nothing."""
-    key, argument = split_dataset_name(name)
     try:
-        spec = manager.get("datasets", key)
-        spec.open(DatasetRequest(name=key, roots=data_roots(data_root), argument=argument, image_size=32))
+        open_dataset(name, manager, data_root=data_root, image_size=32)
     except GCDBenchError as error:
         return error.message
     return ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcdbench.core.config import to_plain
+from gcdbench.core.config import flatten, to_plain
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord, flat
+from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import DONE
 from gcdbench.runs.presets import PRESETS
 
@@ -84,7 +84,7 @@ def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:
     for keys in alike.values():
         if len(keys) < 2:
             continue
-        identities = {key: flat(groups[key][0].identity) for key in keys}
+        identities = {key: flatten(groups[key][0].identity) for key in keys}
         names = sorted({name for identity in identities.values() for name in identity} - {"seed"})
         differing = [n for n in names if len({repr(identity.get(n)) for identity in identities.values()}) > 1]
         for key in keys:

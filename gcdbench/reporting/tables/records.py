@@ -75,14 +75,3 @@ def cell_record(entry: RunEntry, evaluation: str = TRANSDUCTIVE) -> CellRecord:
 def cell_records(entries: Iterable[RunEntry], evaluation: str = TRANSDUCTIVE) -> list[CellRecord]:
     """Records of all runs, also of those that failed or still run: a table says what is missing."""
     return [cell_record(entry, evaluation) for entry in entries]
-
-
-def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys."""
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            found |= flat(item, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = item
-    return found
