@@ -37,7 +37,6 @@ from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
-    from gcdbench.methods.algorithms.estimate_k import estimate_k
     from gcdbench.training.context import RunContext
 
 Listener = Callable[[Mapping[str, Any]], None]
@@ -278,6 +277,7 @@ def make_context(
     """What the plan's method is given beside the data; without a folder it keeps no checkpoint."""
     import torch
 
+    from gcdbench.methods.algorithms.estimate_k import estimate_k
     from gcdbench.training.context import RunContext
 
     if placement.threads is not None:

@@ -150,21 +150,17 @@ def test_confidence_and_cluster_agree_with_the_embedding() -> None:
     np.testing.assert_allclose(prediction.confidence, share.max(axis=1), rtol=1e-4)  # type: ignore[arg-type]
 
 
-def test_an_unknown_k_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    from types import ModuleType
-
+def test_an_unknown_k_is_estimated() -> None:
     seen: dict[str, Any] = {}
 
     def estimate_k(labelled: Any, labels: Any, unlabelled: Any, k_old: int, rng: np.random.Generator) -> int:
         seen.update(labelled=labelled.shape, labels=labels, unlabelled=unlabelled.shape, k_old=k_old)
         return 7
 
-    module = ModuleType("gcdbench.methods.algorithms.estimate_k")
-    module.estimate_k = estimate_k  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
     data, task, _ = tiny_task(k_known=False)
-    assert train(data, task).predict(data.unlabelled).k_hat == 7
+    method = SimGCD(SimGCDConfig(), task, replace(tiny_context(epochs=1), estimate_k=estimate_k))
+    method.fit(data)
+    assert method.predict(data.unlabelled).k_hat == 7
     assert seen["labelled"] == (len(data.labelled), 12)
     assert seen["unlabelled"] == (len(data.unlabelled), 12)
     assert np.array_equal(seen["labels"], data.labels)
