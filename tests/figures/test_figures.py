@@ -65,7 +65,7 @@ def test_bars_and_curves_accept_gaps():
         Point(label="b", mean=None, x=0.5),
         Point(label="c", mean=60.0, x=1.0),
     ]
-    panel = Panel(title="Kvasir", series={"all": points, "old": points})
+    panel = Panel(title="Kvasir", series={"all": points, "old": points}, names={"all": "All", "old": "Old"})
     shown = texts(draw_bars([panel, panel]))
     assert {"a", "b", "c", "All", "Old"} <= set(shown)
     assert "0.5" in texts(draw_curves([panel]))
