@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "Write one self-contained HTML report."),
     "export": ("export", "Pack runs into an archive."),
     "import": ("import_", "Check an archive and merge its runs."),
+    "new": ("new", "Write a plugin package to start from."),
     "audit-numbers": ("audit_numbers", "Check a published table: All must lie between Old and New."),
     "doctor": ("doctor", "Check the installation, plugins, data and weights."),
 }
