@@ -14,8 +14,10 @@ from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, Training
 from gcdbench.plugins.manager import PluginManager, get_manager
 from gcdbench.runs.directory import DONE, FAILED, INTERRUPTED, RunDirectory
 from gcdbench.runs.evaluate import rescore
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
 from gcdbench.runs.predictions import load_scored_set
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute, prepare_data
 from gcdbench.splits import manifest
 
@@ -24,7 +26,7 @@ SMALL = {"image_size": "32"}
 
 
 def run(tmp_path: Path, *, seed: int = 0, overrides: dict[str, object] | None = None, **placement: object):
-    request = RunRequest(method="nearest-mean", dataset="stripes", seed=seed, overrides={**SMALL, **(overrides or {})})
+    request = Request(method="nearest-mean", dataset="stripes", seed=seed, overrides={**SMALL, **(overrides or {})})
     manager = get_manager()
     where = Placement(runs=tmp_path / "runs", workers=1, **placement)  # type: ignore[arg-type]
     return execute(make_plan(request, manager), where, manager)
@@ -51,7 +53,7 @@ def test_a_run_is_stored_scored_and_reused(tmp_path: Path) -> None:
 def test_what_is_in_the_identity_and_what_is_not(tmp_path: Path) -> None:
     first = run(tmp_path)
     same = {"workers": 2, "threads": 1}
-    request = RunRequest(method="nearest-mean", dataset="stripes", overrides=SMALL)
+    request = Request(method="nearest-mean", dataset="stripes", overrides=SMALL)
     manager = get_manager()
     other_place = execute(make_plan(request, manager), Placement(runs=tmp_path / "runs", **same), manager)  # type: ignore[arg-type]
     assert other_place.reused
@@ -144,7 +146,7 @@ def test_canary_names_change_no_prediction(tmp_path: Path) -> None:
     manager = get_manager()
     found = []
     for name in ("telling", "mute"):
-        request = RunRequest(method="nearest-mean", dataset=f"folder:{tmp_path / name}", overrides=SMALL)
+        request = Request(method="nearest-mean", dataset=f"folder:{tmp_path / name}", overrides=SMALL)
         placement = Placement(runs=tmp_path / f"runs-{name}", workers=1)
         found.append(clusters(execute(make_plan(request, manager), placement, manager).directory))
     assert np.array_equal(*found)
@@ -155,7 +157,7 @@ def test_one_image_in_two_classes_is_refused_unless_accepted(tmp_path: Path) -> 
     _write_folder(folder, [f"class-{i}" for i in range(6)], "{index}.png")
     shutil.copy(folder / "class-0" / "0.png", folder / "class-5" / "copy.png")
     manager = get_manager()
-    request = RunRequest(method="nearest-mean", dataset=f"folder:{folder}", overrides=SMALL)
+    request = Request(method="nearest-mean", dataset=f"folder:{folder}", overrides=SMALL)
     plan = make_plan(request, manager)
     with pytest.raises(DataError, match="same image is in several classes"):
         execute(plan, Placement(runs=tmp_path / "runs", workers=1), manager)
@@ -312,7 +314,7 @@ def test_ctrl_c_in_a_method_leaves_an_interrupted_run(tmp_path: Path, monkeypatc
 
 def test_a_split_of_another_laboratory_can_be_used(tmp_path: Path) -> None:
     ours = run(tmp_path)
-    request = RunRequest(method="nearest-mean", dataset="stripes", overrides={**SMALL, "protocol.split_seed": "7"})
+    request = Request(method="nearest-mean", dataset="stripes", overrides={**SMALL, "protocol.split_seed": "7"})
     manager = get_manager()
     placement = Placement(runs=tmp_path / "runs", workers=1)
     theirs = prepare_data(make_plan(request, manager), placement).split

@@ -22,7 +22,7 @@ import numpy as np
 
 from gcdbench.core.identity import run_id
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 METHODS = ("rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx", "kmeans")
@@ -34,7 +34,7 @@ def write_store(runs: Path, count: int) -> None:
     manager, rng = PluginManager(points=[]), np.random.default_rng(0)
     cells = [(method, dataset) for method in METHODS for dataset in DATASETS]
     for i, (method, dataset) in enumerate(cells):
-        first = write_fake_run(runs, FakeRun(request=RunRequest(method=method, dataset=dataset)), manager)
+        first = write_fake_run(runs, FakeRun(request=Request(method=method, dataset=dataset)), manager)
         record: dict[str, Any] = json.loads(first.record_path.read_text())
         scores: dict[str, Any] = json.loads(first.scores_path.read_text())
         values = scores["sets"]["transductive"]["scores"]

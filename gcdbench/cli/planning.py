@@ -11,7 +11,8 @@ import click
 from gcdbench.cli.options import data_root_option, given_settings
 
 if TYPE_CHECKING:
-    from gcdbench.runs.plan import Placement, RunPlan
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import Plan
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
@@ -50,15 +51,17 @@ def plan_run(
     accept_data_issues: bool,
     data_root: Path | None,
     k_policy: Any = "known",
-) -> tuple[RunPlan, Placement]:
+) -> tuple[Plan, Placement]:
     """The run these options describe, and where it would be executed."""
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.environment import require_device
-    from gcdbench.runs.plan import Placement, RunRequest, make_plan
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import make_plan
+    from gcdbench.runs.request import Request
 
     require_device(device)
-    request = RunRequest(
+    request = Request(
         method=method,
         dataset=dataset,
         preset=preset,

@@ -30,7 +30,8 @@ from gcdbench.images.image_store import ImageStore, prepare_store
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, RunDirectory
 from gcdbench.runs.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
-from gcdbench.runs.plan import Placement, RunPlan, identity_of
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import Materials, Plan
 from gcdbench.runs.predictions import save_arrays
 from gcdbench.splits.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
 from gcdbench.splits.split_file import require_same_images
@@ -65,7 +66,7 @@ def _ignore(event: Mapping[str, Any]) -> None:
     """Default listener."""
 
 
-def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _ignore) -> Prepared:
+def prepare_data(plan: Plan, placement: Placement, listener: Listener = _ignore) -> Prepared:
     """Find the dataset, decode it (or find it decoded), split it, and refuse it where it has faults."""
     request = DatasetRequest(
         name=plan.dataset_name,
@@ -112,19 +113,20 @@ def _workers(placement: Placement) -> int:
     return placement.workers if placement.workers is not None else available_cores()
 
 
-def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listener: Listener = _ignore) -> RunResult:
+def execute(plan: Plan, placement: Placement, manager: PluginManager, listener: Listener = _ignore) -> RunResult:
     """Do the run, or find that it has been done."""
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     prepared = prepare_data(plan, placement, listener)
     backbone_spec = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
-    identity = identity_of(
-        plan,
-        manifest_sha256=prepared.split.sha,
-        store_key=prepared.store.key,
-        dataset_id=prepared.source.card.name,
-        weights_sha256=backbone_spec.weights_sha256(plan.settings.weights) if backbone_spec else "",
-        world_size=world_size,
-        accepted_issues=prepared.issues,
+    identity = plan.identity(
+        Materials(
+            dataset=prepared.source.card.name,
+            manifest_sha256=prepared.split.sha,
+            images=prepared.store.key,
+            weights_sha256=backbone_spec.weights_sha256(plan.settings.weights) if backbone_spec else "",
+            world_size=world_size,
+            accepted_data_issues=prepared.issues,
+        )
     )
     directory = RunDirectory.at(placement.runs, prepared.source.card.name, plan.method.name, run_id(identity))
     if (reused := _reusable(directory, placement)) is not None:
@@ -157,7 +159,7 @@ def _reusable(directory: RunDirectory, placement: Placement) -> RunResult | None
 
 
 def _run_and_score(
-    plan: RunPlan,
+    plan: Plan,
     placement: Placement,
     manager: PluginManager,
     prepared: Prepared,
@@ -213,7 +215,7 @@ def _run_and_score(
 
 
 def _compute(
-    plan: RunPlan,
+    plan: Plan,
     placement: Placement,
     manager: PluginManager,
     prepared: Prepared,
@@ -266,7 +268,7 @@ def _checked_prediction(prediction: Prediction, ids: np.ndarray) -> Prediction:
 
 
 def make_context(
-    plan: RunPlan,
+    plan: Plan,
     placement: Placement,
     manager: PluginManager,
     prepared: Prepared,
@@ -302,7 +304,7 @@ def make_context(
     )
 
 
-def _record(plan: RunPlan, prepared: Prepared, identity: dict[str, Any], world_size: int) -> dict[str, Any]:
+def _record(plan: Plan, prepared: Prepared, identity: dict[str, Any], world_size: int) -> dict[str, Any]:
     split = prepared.split
     return {
         "run_id": run_id(identity),
@@ -324,7 +326,7 @@ def _record(plan: RunPlan, prepared: Prepared, identity: dict[str, Any], world_s
     }
 
 
-def _config_toml(plan: RunPlan) -> str:
+def _config_toml(plan: Plan) -> str:
     return tomli_w.dumps(plan.resolved())
 
 

@@ -23,7 +23,8 @@ from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
-    from gcdbench.runs.plan import Placement, RunPlan
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import Plan
     from gcdbench.runs.runner import Listener
 
 
@@ -127,7 +128,7 @@ def best_rate(trials: Sequence[Trial]) -> float:
 
 
 def tune_rate(
-    plan: RunPlan,
+    plan: Plan,
     placement: Placement,
     manager: PluginManager,
     rates: Sequence[float],

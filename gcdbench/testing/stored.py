@@ -17,8 +17,9 @@ from gcdbench.metrics.assignment import confusion_matrix
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, SCHEMA, RunDirectory
 from gcdbench.runs.evaluate import score_set
-from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.predictions import ScoredSet
+from gcdbench.runs.request import Request
 
 CLASSES, OLD_CLASSES = 8, 4
 
@@ -30,7 +31,7 @@ class FakeRun:
     accuracy: share of samples put into their class's own cluster; false_old: share of new samples put with old ones.
     """
 
-    request: RunRequest
+    request: Request
     accuracy: float = 0.8
     false_old: float = 0.05
     samples: int = 240
@@ -57,17 +58,16 @@ def fake_predictions(run: FakeRun) -> ScoredSet:
     )
 
 
-def fake_identity(plan: RunPlan, manager: PluginManager) -> dict[str, Any]:
+def fake_identity(plan: Plan, manager: PluginManager) -> dict[str, Any]:
     """The identity a run of this plan would have on an imaginary split."""
     backbone = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
-    return identity_of(
-        plan,
-        manifest_sha256="0" * 64,
-        store_key="fake",
-        dataset_id=plan.dataset_name,
-        weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
-        world_size=1,
-        accepted_issues=(),
+    return plan.identity(
+        Materials(
+            dataset=plan.dataset_name,
+            manifest_sha256="0" * 64,
+            images="fake",
+            weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
+        )
     )
 
 
@@ -84,7 +84,7 @@ def fake_scores(scored: ScoredSet, manager: PluginManager) -> dict[str, Any]:
     return {"schema": 1, "sets": {"transductive": entry}, "metrics": {}, "metric_errors": errors}
 
 
-def fake_record(plan: RunPlan, identity: Mapping[str, Any], status: str = DONE) -> dict[str, Any]:
+def fake_record(plan: Plan, identity: Mapping[str, Any], status: str = DONE) -> dict[str, Any]:
     """The content of run.json."""
     return {
         "schema": SCHEMA,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 
@@ -17,7 +17,7 @@ def runs(tmp_path: Path) -> Path:
     """Two SimGCD runs on Kvasir that differ in a setting, and one of another seed."""
     store, manager = tmp_path / "runs", PluginManager(points=[])
     for seed, overrides in ((0, {}), (0, {"views": "bank:4"}), (1, {})):
-        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
+        request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
         write_fake_run(store, FakeRun(request=request), manager)
     return store
 
@@ -127,7 +127,7 @@ def test_a_cost_that_could_not_be_measured_fails_the_sweep(
         'title = "Toll"\nkind = "cost"\nscores = ["gflops"]\n[presets.smoke]\nseeds = [0]\nstand_in = "always"\n'
         '[[columns]]\ndataset = "kvasir"\n[[rows]]\nmethod = "simgcd"\n'
     )
-    request = RunRequest(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
     write_fake_run(tmp_path / "runs", FakeRun(request=request), PluginManager(points=[]))
     monkeypatch.setattr(
         "gcdbench.reporting.suites.costs.measure_runs", lambda *paths, **how: {"abc": "its model is gone"}

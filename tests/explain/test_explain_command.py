@@ -12,7 +12,9 @@ from click.testing import Result
 from PIL import Image
 
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 
 PLUGIN = '''
@@ -67,7 +69,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> tup
     manager = PluginManager(points=[], files=[file])
     ids = {}
     for method in ("small", "looking"):
-        request = RunRequest(
+        request = Request(
             method=method,
             dataset="phantom",
             overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "2", "batch_size": "16"},

@@ -27,7 +27,7 @@ from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 PUBLISHED = {"true_old_confusion": 7.05, "false_new": 2.02, "false_old": 14.5, "true_new_confusion": 3.65}
@@ -105,7 +105,7 @@ def test_tsne_keeps_separate_classes_apart():
 def stored(tmp_path_factory):
     runs, manager = tmp_path_factory.mktemp("runs"), PluginManager(points=[])
     for seed in (0, 1):
-        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed)
+        request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=seed)
         directory = write_fake_run(runs, FakeRun(request=request, embedding=seed == 0), manager)
     return runs, manager, directory
 

@@ -10,7 +10,9 @@ import pytest
 
 from gcdbench.core.errors import ConfigError, GCDBenchError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 
 SOURCE = """
@@ -68,7 +70,7 @@ def written(tmp_path: Path):
         del sys.modules[name]
 
 
-REQUEST = RunRequest(method="mine", dataset="phantom", preset="smoke", overrides={"image_size": 32})
+REQUEST = Request(method="mine", dataset="phantom", preset="smoke", overrides={"image_size": 32})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import PROTOCOLS
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
@@ -130,7 +131,7 @@ def test_missing_data_is_replaced_once_and_said(small, manager, nowhere):
 
 def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tmp_path):
     runs = tmp_path / "runs"
-    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     write_fake_run(runs, FakeRun(request=request), manager)
     write_fake_run(runs, FakeRun(request=replace(request, seed=1), status="failed"), manager)
     other = replace(request, seed=1, method="pixels-kmeans", dataset_options={"n_per_class": "999"})
@@ -146,7 +147,7 @@ def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tm
 
 
 def test_other_weights_are_another_run(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
     record = json.loads(directory.record_path.read_text())
     record["identity"]["weights_sha256"] = "random"
@@ -156,7 +157,7 @@ def test_other_weights_are_another_run(manager, tmp_path):
 
 
 def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enough(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     for seed in (0, 1):
         directory = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=seed)), manager)
         record = json.loads(directory.record_path.read_text())
@@ -176,7 +177,7 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
 
 
 def test_a_request_that_cannot_be_planned_finds_nothing(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     write_fake_run(tmp_path, FakeRun(request=request), manager)
     finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
     assert len(finder.find(request)) == 1

@@ -11,7 +11,9 @@ import pytest
 from gcdbench.core.errors import TrainingError
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, FAILED, RunDirectory
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 from gcdbench.testing.tiny import TinyBackbone
 from gcdbench.training import checkpoint
@@ -64,7 +66,7 @@ def manager(tmp_path: Path) -> PluginManager:
 
 
 def run(manager: PluginManager, runs: Path, method: str = "small") -> Any:
-    request = RunRequest(
+    request = Request(
         method=method,
         dataset="phantom",
         overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "3", "batch_size": "16"},

@@ -17,7 +17,8 @@ from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.identity import digest
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan, split_dataset_name
+from gcdbench.runs.plan import Materials, Plan, make_plan, split_dataset_name
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import default_protocol
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
@@ -29,18 +30,9 @@ def fingerprint(identity: Mapping[str, Any]) -> str:
     return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
 
 
-def plan_fingerprint(plan: RunPlan) -> str:
+def plan_fingerprint(plan: Plan) -> str:
     """The fingerprint that a run of this plan will have."""
-    identity = identity_of(
-        plan,
-        manifest_sha256="",
-        store_key="",
-        dataset_id=plan.dataset_name,
-        weights_sha256="",
-        world_size=1,
-        accepted_issues=(),
-    )
-    return fingerprint(identity)
+    return fingerprint(plan.identity(Materials(dataset=plan.dataset_name)))
 
 
 class RunFinder:
@@ -55,7 +47,7 @@ class RunFinder:
             self._by_fingerprint.setdefault(fingerprint(record.identity), []).append(record)
             self._by_name.setdefault(_name_of_record(record), []).append(record)
 
-    def find(self, request: RunRequest) -> list[CellRecord]:
+    def find(self, request: Request) -> list[CellRecord]:
         """Every run, whatever its state, that the request means."""
         try:
             plan = make_plan(request, self._manager)
@@ -63,7 +55,7 @@ class RunFinder:
             return self._find_by_name(request)
         return self.find_plan(plan)
 
-    def _find_by_name(self, request: RunRequest) -> list[CellRecord]:
+    def _find_by_name(self, request: Request) -> list[CellRecord]:
         """Imported runs of a method whose plugin is not installed here, by what their records say.
 
         A method that is known has no such runs: its request is impossible. And where records of one name differ in
@@ -77,7 +69,7 @@ class RunFinder:
             return []
         return [record for record in like if record.seed == request.seed]
 
-    def find_plan(self, plan: RunPlan) -> list[CellRecord]:
+    def find_plan(self, plan: Plan) -> list[CellRecord]:
         """The same for a resolved request."""
         found = self._by_fingerprint.get(plan_fingerprint(plan), [])
         weights = self._weights_of(plan)
@@ -89,7 +81,7 @@ class RunFinder:
             and (record.dataset == plan.dataset_text or _called(record.path) == plan.dataset_text)
         ]
 
-    def _weights_of(self, plan: RunPlan) -> str | None:
+    def _weights_of(self, plan: Plan) -> str | None:
         """Hash of the weights a run would start from; None where it cannot be told cheaply."""
         if not plan.method.needs_backbone:
             return None
@@ -116,5 +108,5 @@ def _name_of_record(record: CellRecord) -> tuple[object, ...]:
     return (record.method, record.variant, record.dataset, record.preset, record.k_policy)
 
 
-def _name_of_request(request: RunRequest) -> tuple[object, ...]:
+def _name_of_request(request: Request) -> tuple[object, ...]:
     return (request.method, request.variant or "", request.dataset, request.preset or "", request.k_policy)

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gcdbench.runs.plan import Placement, RunRequest
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.request import Request
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One run to be executed."""
 
-    request: RunRequest
+    request: Request
     placement: Placement
 
 

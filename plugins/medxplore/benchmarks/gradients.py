@@ -17,7 +17,9 @@ from torch import Tensor
 
 from gcdbench.api import Batch, TaskInfo
 from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import make_context, prepare_data
 
 
@@ -58,7 +60,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, nargs="+", default=[0])
     options = parser.parse_args()
     manager = get_manager()
-    request = RunRequest(
+    request = Request(
         method="medxplore",
         dataset=options.dataset,
         variant=options.variant,
