@@ -35,12 +35,12 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import mean_text
-from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord, cell_records
+from gcdbench.reporting.tables.records import CellRecord, cell_records
 from gcdbench.reporting.tables.render import render
 from gcdbench.reporting.tables.suite_table import suite_table
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import Materials, make_plan
+from gcdbench.runs.record import DONE, TRANSDUCTIVE
 from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import default_protocol
 

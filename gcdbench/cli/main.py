@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "Show everything about one run."),
     "status": ("status", "List runs and their state."),
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
+    "verify": ("verify", "Compare every stored file with its hash."),
     "explain": ("explain", "Draw attention maps and score them against masks."),
     "cost": ("cost", "Measure a model's parameters, FLOPs, latency and memory."),
     "estimate-k": ("estimate_k", "Estimate the number of classes."),
@@ -78,11 +79,9 @@ class LazyGroup(click.Group):
     type=click.Path(path_type=Path),
     help="Load a local plugin file (also: GCDBENCH_PLUGINS). May be repeated.",
 )
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def command(ctx: click.Context, plugin_file: tuple[Path, ...], debug: bool) -> None:
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def command(plugin_file: tuple[Path, ...]) -> None:
     """A benchmark toolkit for generalized category discovery."""
-    ctx.obj = {"debug": debug}
     if plugin_file:
         given = os.environ.get(PLUGIN_FILES_VARIABLE, "")
         # Worker processes inherit the environment, so they load the same files, wherever they are started.

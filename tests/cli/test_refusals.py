@@ -9,7 +9,7 @@ import pytest
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.request import Request
-from gcdbench.testing.stored import FakeRun, write_fake_run
+from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
 
 
 @pytest.fixture
@@ -102,8 +102,7 @@ def test_an_export_takes_every_run_that_was_named(cli, runs: Path, tmp_path: Pat
     paths = sorted(path.parent for path in runs.rglob("run.json"))
     result = cli("export", tmp_path / "a.zip", paths[0].name, paths[1].resolve())
     assert "Packed 2 run(s)" in result.stdout
-    record = json.loads((paths[0] / "run.json").read_text())
-    (paths[0] / "run.json").write_text(json.dumps({**record, "status": "failed"}))
+    edit_sealed(paths[0] / "run.json", lambda record: record.update(status="failed"))
     result = cli("export", tmp_path / "b.zip", paths[0].name, paths[1].name)
     assert result.exit_code == 2
     assert f"Run '{paths[0].name}' is not finished" in result.stderr

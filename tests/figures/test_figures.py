@@ -26,6 +26,7 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.events import EpochEnd
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
@@ -81,7 +82,8 @@ def test_confusion_in_percent_of_each_class_and_an_extra_column_only_when_used()
 
 
 def test_training_curves_take_the_last_of_repeated_epochs():
-    events = [{"epoch": e, "losses": {"cls": value}} for e, value in [(0, 9.0), (1, 8.0), (0, 3.0), (1, 2.0)]]
+    told = [(0, 9.0), (1, 8.0), (0, 3.0), (1, 2.0)]
+    events = [EpochEnd(epoch=epoch, epochs=2, lr=0.1, losses={"cls": value}) for epoch, value in told]
     figure = draw_training({"run": events})
     (line,) = figure.axes[0].lines
     assert list(line.get_xdata()) == [1, 2]
@@ -143,7 +145,7 @@ def test_intervals_over_images_look_different_from_those_over_seeds():
 
 def test_figures_of_runs(stored):
     runs, _, directory = stored
-    by_seed = {e.record["seed"]: e.path for e in load_runs(runs)}
+    by_seed = {e.seed: e.path for e in load_runs(runs)}
     first = type(directory)(by_seed[0])
     assert "old 0" in texts(confusion_figure(first))
     assert "cls_s" in texts(training_figure([first]))

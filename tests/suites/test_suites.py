@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -20,7 +19,7 @@ from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import PROTOCOLS
-from gcdbench.testing.stored import FakeRun, write_fake_run
+from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
 
 SMALL = """
 title = "Small"
@@ -149,9 +148,7 @@ def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tm
 def test_other_weights_are_another_run(manager, tmp_path):
     request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
-    record = json.loads(directory.record_path.read_text())
-    record["identity"]["weights_sha256"] = "random"
-    directory.record_path.write_text(json.dumps(record))
+    edit_sealed(directory.record_path, lambda record: record["identity"].update(weights_sha256="random"))
     finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
     assert finder.find(request) == []
 
@@ -160,8 +157,7 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
     request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     for seed in (0, 1):
         directory = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=seed)), manager)
-        record = json.loads(directory.record_path.read_text())
-        directory.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+        edit_sealed(directory.record_path, lambda record: record.update(method="foreign"))
 
     def found(**changes):
         finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
@@ -171,8 +167,7 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
     assert found(protocol="half") == []
     assert found(overrides={"lr": 0.5}) == []
     other = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=5, overrides={"lr": 0.5})), manager)
-    record = json.loads(other.record_path.read_text())
-    other.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+    edit_sealed(other.record_path, lambda record: record.update(method="foreign"))
     assert found(seed=0) == []  # two settings under one name: nobody knows which of them is meant
 
 

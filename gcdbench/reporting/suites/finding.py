@@ -7,10 +7,7 @@ is in the identity, is known only to those who have opened it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
@@ -26,8 +23,8 @@ FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Digest of what a request fixes, but for the dataset."""
-    return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
+    """Digest of what a request fixes, but for the dataset and the seed."""
+    return digest({key: value for key, value in identity.items() if key not in (*FROM_DATA, "seed")})
 
 
 def plan_fingerprint(plan: Plan) -> str:
@@ -40,11 +37,15 @@ class RunFinder:
 
     def __init__(self, records: Iterable[CellRecord], manager: PluginManager) -> None:
         self._manager = manager
-        self._by_fingerprint: dict[str, list[CellRecord]] = {}
+        self._by_fingerprint: dict[tuple[str, int], list[CellRecord]] = {}
         self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
         self._weights: dict[tuple[str, str | None], str | None] = {}
+        fingerprints: dict[str, str] = {}
         for record in records:
-            self._by_fingerprint.setdefault(fingerprint(record.identity), []).append(record)
+            key = fingerprints.get(record.settings)
+            if key is None:
+                key = fingerprints[record.settings] = fingerprint(record.common.identity)
+            self._by_fingerprint.setdefault((key, record.seed), []).append(record)
             self._by_name.setdefault(_name_of_record(record), []).append(record)
 
     def find(self, request: Request) -> list[CellRecord]:
@@ -71,14 +72,14 @@ class RunFinder:
 
     def find_plan(self, plan: Plan) -> list[CellRecord]:
         """The same for a resolved request."""
-        found = self._by_fingerprint.get(plan_fingerprint(plan), [])
+        found = self._by_fingerprint.get((plan_fingerprint(plan), plan.seed), [])
         weights = self._weights_of(plan)
         return [
             record
             for record in found
-            if (weights is None or record.identity.get("weights_sha256") == weights)
+            if (weights is None or record.weights_sha256 == weights)
             and dict(record.dataset_options) == dict(plan.dataset_options)
-            and (record.dataset == plan.dataset_text or _called(record.path) == plan.dataset_text)
+            and plan.dataset_text in (record.dataset, record.called)
         ]
 
     def _weights_of(self, plan: Plan) -> str | None:
@@ -93,15 +94,6 @@ class RunFinder:
             except GCDBenchError:  # not on this machine: any stored run with this backbone will do
                 self._weights[key] = None
         return self._weights[key]
-
-
-@lru_cache(maxsize=4096)
-def _called(run: Path) -> str | None:
-    """The dataset as it was written when the run was made."""
-    try:
-        return str(tomllib.loads((run / "config.toml").read_text(encoding="utf-8")).get("dataset"))
-    except (OSError, ValueError):  # a damaged copy of what the record says
-        return None
 
 
 def _name_of_record(record: CellRecord) -> tuple[object, ...]:

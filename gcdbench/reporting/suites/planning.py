@@ -14,9 +14,9 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
 from gcdbench.reporting.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE, RUNNING
 from gcdbench.runs.plan import Plan, make_plan, split_dataset_name
 from gcdbench.runs.presets import get_preset
+from gcdbench.runs.record import DONE, RUNNING
 from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import require_protocol
 
@@ -120,7 +120,7 @@ def _plan_one(
         )
         planned_run = planned("impossible", problem=error.message, mistaken=installed)
         return f"{row}/{column.dataset}/{request.seed}", planned_run
-    key = f"{plan.dataset_text} {plan_fingerprint(plan)}"
+    key = f"{plan.dataset_text} {plan_fingerprint(plan)} {plan.seed}"
     found = finder.find_plan(plan)
     done = [record for record in found if record.status == DONE]
     if done:

@@ -19,7 +19,7 @@ from gcdbench.reporting.tables.model import (
 )
 from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.reporting.tables.spent import SPENT
-from gcdbench.runs.directory import DONE, FAILED
+from gcdbench.runs.record import DONE, FAILED
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]
 """(row key, column key) -> every run of that cell, whatever its state."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from gcdbench.runs.events import Event
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.request import Request
 
@@ -30,7 +31,5 @@ class Outcome:
 class Executor(Protocol):
     """Executes jobs; one failing job never stops another."""
 
-    def run(
-        self, jobs: Sequence[Job], *, parallel: int, listener: Callable[[Job, Mapping[str, Any]], None]
-    ) -> list[Outcome]:
+    def run(self, jobs: Sequence[Job], *, parallel: int, listener: Callable[[Job, Event], None]) -> list[Outcome]:
         """Execute all jobs, at most ``parallel`` at a time; ``listener`` receives each job's events."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from gcdbench.runs.events import Event, JobEnded, decode_event
 from gcdbench.runs.executors.base import Job, Outcome
 from gcdbench.runs.executors.wire import encode_job
 
@@ -27,9 +26,7 @@ class ProcessExecutor:
         self._guard = threading.Lock()
         self._stopping = False
 
-    def run(
-        self, jobs: Sequence[Job], *, parallel: int, listener: Callable[[Job, Mapping[str, Any]], None]
-    ) -> list[Outcome]:
+    def run(self, jobs: Sequence[Job], *, parallel: int, listener: Callable[[Job, Event], None]) -> list[Outcome]:
         """Execute all jobs, at most ``parallel`` at a time."""
         with ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
             futures = [pool.submit(self._one, job, listener) for job in jobs]
@@ -39,7 +36,7 @@ class ProcessExecutor:
                 self._stop()
                 raise
 
-    def _one(self, job: Job, listener: Callable[[Job, Mapping[str, Any]], None]) -> Outcome:
+    def _one(self, job: Job, listener: Callable[[Job, Event], None]) -> Outcome:
         with self._guard:
             if self._stopping:
                 return Outcome(job=job, path="", error="not started")
@@ -61,25 +58,22 @@ class ProcessExecutor:
         drain.start()
         child.stdin.write(encode_job(job) + "\n")
         child.stdin.close()
-        outcome: dict[str, Any] = {}
+        outcome: JobEnded | None = None
         for line in child.stdout:
-            try:
-                event = json.loads(line)
-            except json.JSONDecodeError:  # something a library printed
+            event = decode_event(line)
+            if event is None:  # something a library printed
                 continue
-            if not isinstance(event, dict):  # the same, and it reads like JSON: a number, say
-                continue
-            if event.get("type") == "outcome":
+            if isinstance(event, JobEnded):
                 outcome = event
             listener(job, event)
         child.wait()
         drain.join()
         with self._guard:
             self._children.discard(child)
-        if not outcome:
+        if outcome is None:
             last = "".join(errors).strip().splitlines()[-1:] or ["no message"]
-            outcome = {"error": f"the worker ended with code {child.returncode}: {last[0]}"}
-        return Outcome(job=job, path=outcome.get("path", ""), error=outcome.get("error", ""))
+            outcome = JobEnded(error=f"the worker ended with code {child.returncode}: {last[0]}")
+        return Outcome(job=job, path=outcome.path, error=outcome.error)
 
     def _stop(self) -> None:
         with self._guard:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import get_manager
+from gcdbench.runs.events import Event, JobEnded, encode_event
+from gcdbench.runs.execution import Execution
 from gcdbench.runs.executors.wire import decode_job
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.runner import execute
 
 
-def _emit(event: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")
+def _emit(event: Event) -> None:
+    sys.stdout.write(encode_event(event) + "\n")
     sys.stdout.flush()
 
 
@@ -24,17 +23,18 @@ def main() -> int:
     job = decode_job(sys.stdin.readline())
     try:
         manager = get_manager()
-        result = execute(make_plan(job.request, manager), job.placement, manager, _emit)
+        plan = make_plan(job.request, manager)
+        result = execute(Execution(plan=plan, placement=job.placement, manager=manager, listener=_emit))
     except KeyboardInterrupt:
-        _emit({"type": "outcome", "error": "interrupted"})
+        _emit(JobEnded(error="interrupted"))
         return 130
     except GCDBenchError as error:
-        _emit({"type": "outcome", "error": error.message})
+        _emit(JobEnded(error=error.message))
         return error.exit_code
     except Exception as error:  # whatever a method raises becomes the outcome of this job only
-        _emit({"type": "outcome", "error": f"{type(error).__name__}: {error}"})
+        _emit(JobEnded(error=f"{type(error).__name__}: {error}"))
         return 1
-    _emit({"type": "outcome", "path": str(result.directory.path), "reused": result.reused, "error": ""})
+    _emit(JobEnded(path=str(result.directory.path), reused=result.reused))
     return 0
 
 
