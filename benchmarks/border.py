@@ -16,17 +16,18 @@ from scipy.stats import binom
 
 from benchmarks.seed_tables import border_rates
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.events import EpochEnd
+from gcdbench.runs.reader import read_record
 
 COLUMNS = ("n", "log K − H(p̄)", "% of the old taken for new", "% of the new taken for old")
 
 
 def spread(run: CellRecord) -> float:
     """log K − H(p̄) in the last epoch, the mean over its batches: 0 where all classes are predicted equally often."""
-    config = run.identity["config"]
+    config = run.config
     weight: float = (1 - config["lambda_"]) * config["memax_weight"]
-    last = [event for event in RunDirectory(run.path).events() if event["type"] == "epoch"][-1]
-    return float(last["losses"]["memax"]) / weight
+    last = [event for event in read_record(run.path).events if isinstance(event, EpochEnd)][-1]
+    return last.losses["memax"] / weight
 
 
 def errorless_spread(old: int, new: int, old_share_of_unlabelled: float, batch: int) -> float:
@@ -45,12 +46,11 @@ def errorless_spread(old: int, new: int, old_share_of_unlabelled: float, batch: 
 def border_table(groups: Mapping[str, Sequence[CellRecord]]) -> str:
     """One line a group of runs, the most spread predictions first; the last line is what no error would give."""
     run = next(iter(groups.values()))[0]
-    split = RunDirectory(run.path).record()["split"]
+    split = read_record(run.path).split
+    if split.old_share is None:
+        raise ValueError(f"The run '{run.run_id}' has no unlabelled images.")
     errorless = errorless_spread(
-        len(split["old_classes"]),
-        len(split["new_classes"]),
-        split["old_share_of_unlabelled"],
-        run.identity["training"]["batch_size"],
+        len(split.old_classes), len(split.new_classes), split.old_share, run.training["batch_size"]
     )
     lines = [f"| run | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     spreads = {name: statistics.mean(map(spread, runs)) for name, runs in groups.items()}

@@ -36,12 +36,13 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import mean_text
-from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord, cell_records
+from gcdbench.reporting.tables.records import CellRecord, cell_records
 from gcdbench.reporting.tables.render import render
 from gcdbench.reporting.tables.suite_table import suite_table
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest, identity_of, make_plan
+from gcdbench.runs.plan import Materials, make_plan
+from gcdbench.runs.record import DONE, TRANSDUCTIVE
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import default_protocol
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -143,11 +144,8 @@ def changed_settings(record: CellRecord) -> dict[str, object]:
 
 @cache
 def _usual_identity(method: str, dataset: str) -> dict[str, object]:
-    plan = make_plan(RunRequest(method=method, dataset=dataset, preset=PRESET, seed=0), get_manager())
-    identity = identity_of(
-        plan, manifest_sha256="", store_key="", dataset_id=dataset, weights_sha256="", world_size=1, accepted_issues=()
-    )
-    return flatten(identity)
+    plan = make_plan(Request(method=method, dataset=dataset, preset=PRESET, seed=0), get_manager())
+    return flatten(plan.identity(Materials(dataset=dataset)))
 
 
 def summarise(values: Sequence[float], *, places: int = 1) -> str:

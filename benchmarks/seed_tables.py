@@ -15,9 +15,10 @@ from gcdbench.metrics.error_terms import BY_MAP
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.statistics import paired_difference
 from gcdbench.reporting.suites.read import load_suite
-from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord
+from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.reporting.tables.suite_table import runs_of_suite
-from gcdbench.runs.directory import DONE, RunDirectory
+from gcdbench.runs.reader import read_scores
+from gcdbench.runs.record import DONE, TRANSDUCTIVE
 
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
 BY_SEED_OF_MANY = ("all", "false_old", "exchanged")
@@ -77,7 +78,7 @@ def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
     ``rates`` is the mean of two such shares, of the old images and of the new ones. Sums of percentages are rounded:
     seeds with as many errors must be equal.
     """
-    confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
+    confusion = read_scores(run.path).sets[TRANSDUCTIVE].confusion
     exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
     return {
         **run.scores,

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from gcdbench.models.weights import locate as locate_weights
     from gcdbench.models.weights import read_state as read_weights
     from gcdbench.reporting.scores import score_catalogue
+    from gcdbench.runs.events import Event
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
-    from gcdbench.runs.plan import Placement, RunRequest
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.record import Record, Scores
+    from gcdbench.runs.request import Request
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
     from gcdbench.training.context import RunContext
@@ -60,8 +63,12 @@ _LAZY = {
     "Job": "gcdbench.runs.executors.base:Job",
     "JobListener": "gcdbench.runs.executors.base:JobListener",
     "Outcome": "gcdbench.runs.executors.base:Outcome",
-    "Placement": "gcdbench.runs.plan:Placement",
-    "RunRequest": "gcdbench.runs.plan:RunRequest",
+    "Placement": "gcdbench.runs.placement:Placement",
+    "Request": "gcdbench.runs.request:Request",
+    # An observer
+    "Event": "gcdbench.runs.events:Event",
+    "Record": "gcdbench.runs.record:Record",
+    "Scores": "gcdbench.runs.record:Scores",
     "decode_job": "gcdbench.runs.executors.wire:decode_job",
     "encode_job": "gcdbench.runs.executors.wire:encode_job",
     "run_job": "gcdbench.runs.executors.job:run_job",
@@ -83,6 +90,7 @@ __all__ = [
     "DatasetCard",
     "DatasetRequest",
     "DatasetSource",
+    "Event",
     "EventListener",
     "Executor",
     "GCDBenchError",
@@ -97,10 +105,12 @@ __all__ = [
     "Placement",
     "Positive",
     "Prediction",
+    "Record",
+    "Request",
     "RunContext",
-    "RunRequest",
     "Score",
     "ScoreCatalogue",
+    "Scores",
     "Share",
     "SimGCD",
     "SimGCDConfig",

@@ -20,7 +20,7 @@ def test_every_name_is_there_and_offered_for_completion() -> None:
 def test_importing_it_and_what_an_executor_needs_takes_no_torch() -> None:
     script = (
         "import sys, gcdbench.api\n"
-        "from gcdbench.api import Executor, Job, Outcome, Placement, RunRequest, decode_job, encode_job, run_job\n"
+        "from gcdbench.api import Executor, Job, Outcome, Placement, Request, decode_job, encode_job, run_job\n"
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

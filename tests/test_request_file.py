@@ -10,28 +10,29 @@ import tomli_w
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.plan import RunPlan, RunRequest, make_plan
+from gcdbench.runs.plan import Plan, make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.request_file import merge_request
 
 
-def from_file(path: Path) -> RunPlan:
+def from_file(path: Path) -> Plan:
     return make_plan(merge_request(path, overrides={}, dataset_options={}), get_manager())
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=3),
-        RunRequest(method="dccl", dataset="phantom", preset="smoke", overrides={"training.momentum": "0.8"}),
-        RunRequest(method="pixels-kmeans", dataset="folder:some where/ünï", preset="laptop", k_policy="estimated"),
-        RunRequest(
+        Request(method="simgcd", dataset="phantom", preset="smoke", seed=3),
+        Request(method="dccl", dataset="phantom", preset="smoke", overrides={"training.momentum": "0.8"}),
+        Request(method="pixels-kmeans", dataset="folder:some where/ünï", preset="laptop", k_policy="estimated"),
+        Request(
             method="legogcd",
             dataset="kvasir",
             preset="laptop",
             protocol="paper-implied",
             overrides={"protocol.label_fraction": "0.30", "lr": "0.05", "weights": "none", "views": "online"},
         ),
-        RunRequest(
+        Request(
             method="ss-kmeans",
             dataset="phantom",
             preset="smoke",
@@ -41,7 +42,7 @@ def from_file(path: Path) -> RunPlan:
     ],
     ids=lambda request: f"{request.method} on {request.dataset}",
 )
-def test_the_config_of_a_stored_run_describes_the_same_run(tmp_path: Path, request_: RunRequest) -> None:
+def test_the_config_of_a_stored_run_describes_the_same_run(tmp_path: Path, request_: Request) -> None:
     plan = make_plan(request_, get_manager())
     file = tmp_path / "config.toml"
     file.write_text(tomli_w.dumps(plan.resolved()), encoding="utf-8")
@@ -49,17 +50,17 @@ def test_the_config_of_a_stored_run_describes_the_same_run(tmp_path: Path, reque
 
 
 def test_an_option_replaces_what_followed_from_the_stored_one(tmp_path: Path) -> None:
-    stored = RunRequest(
+    stored = Request(
         method="simgcd", dataset="phantom", preset="laptop", overrides={"lr": "0.7", "protocol.label_fraction": "0.3"}
     )
     file = tmp_path / "config.toml"
     file.write_text(tomli_w.dumps(make_plan(stored, get_manager()).resolved()))
 
-    def with_options(**given: str) -> RunPlan:
+    def with_options(**given: str) -> Plan:
         return make_plan(merge_request(file, overrides={}, dataset_options={}, **given), get_manager())
 
     smoke = with_options(preset="smoke")
-    expected = make_plan(RunRequest(method="simgcd", dataset="phantom", preset="smoke"), get_manager())
+    expected = make_plan(Request(method="simgcd", dataset="phantom", preset="smoke"), get_manager())
     assert (smoke.settings, smoke.training) == (expected.settings, expected.training)
     assert with_options(protocol="by-count").protocol.label_fraction == 0.5
     assert with_options(method="pixels-kmeans").protocol.label_fraction == 0.3
@@ -91,7 +92,7 @@ def test_a_value_of_the_wrong_kind_is_named(tmp_path: Path, text: str, said: str
 def test_a_changed_protocol_is_named_by_its_values_not_by_their_spelling() -> None:
     def name(**rules: str) -> str:
         overrides = {f"protocol.{key}": value for key, value in rules.items()}
-        request = RunRequest(method="pixels-kmeans", dataset="phantom", overrides=overrides)
+        request = Request(method="pixels-kmeans", dataset="phantom", overrides=overrides)
         return make_plan(request, get_manager()).protocol.name
 
     assert name(label_fraction="0.30") == name(label_fraction="3e-1") == "half+label_fraction=0.3"
@@ -100,7 +101,7 @@ def test_a_changed_protocol_is_named_by_its_values_not_by_their_spelling() -> No
 
 
 def test_the_command_line_wins_over_the_file_of_a_variant(tmp_path: Path) -> None:
-    stored = RunRequest(method="simgcd", dataset="phantom", preset="smoke", variant="paper-equations")
+    stored = Request(method="simgcd", dataset="phantom", preset="smoke", variant="paper-equations")
     file = tmp_path / "config.toml"
     file.write_text(tomli_w.dumps(make_plan(stored, get_manager()).resolved()))
     for name in ("contrastive", "config.contrastive"):

@@ -41,19 +41,17 @@ def command(
         torch.set_num_threads(threads)
     rows = []
     for name in run:
-        directory = RunDirectory(find_run(runs, name))
-        record = directory.record()
-        backbone_name = require_backbone(record.get("backbone"))
-        ctx = run_context(directory, get_manager(), device=device)
-        saved = (directory.path / CARD).exists()
+        record = RunDirectory(find_run(runs, name)).record()
+        backbone_name = require_backbone(record.backbone)
+        ctx = run_context(record, get_manager(), device=device)
+        saved = (record.home / CARD).exists()
         if saved:
-            model = load_model(directory.path, ctx=ctx)
+            model = load_model(record.home, ctx=ctx)
             path = InferencePath(model.backbone, model.prototypes)
         else:
             path = InferencePath(ctx.backbone, None)
-        size = int(record["image_size"])
-        cost = measure_cost(path.to(device), size, batch=batch, repeats=repeats, trained=saved)
-        rows.append({"run": record["run_id"], "method": record["method"], "backbone": backbone_name, **asdict(cost)})
+        cost = measure_cost(path.to(device), record.image_size, batch=batch, repeats=repeats, trained=saved)
+        rows.append({"run": record.run_id, "method": record.method, "backbone": backbone_name, **asdict(cost)})
         if not saved:
             rows[-1]["note"] = "no saved model: the frozen backbone alone, without clustering"
     if as_json:

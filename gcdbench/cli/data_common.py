@@ -48,6 +48,7 @@ def open_named(
 def shown_progress(*, quiet: bool) -> Iterator[Progress]:
     """A progress callback that draws on the terminal."""
     from gcdbench.cli.progress import ProgressDisplay
+    from gcdbench.runs import events
 
     with ProgressDisplay(quiet=quiet) as display:
-        yield lambda task, done, total: display({"type": "progress", "task": task, "done": done, "total": total})
+        yield lambda task, done, total: display(events.Progress(task=task, done=done, total=total))

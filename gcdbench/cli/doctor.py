@@ -103,8 +103,8 @@ def _disk() -> Iterator[Finding]:
 
 
 def _runs(runs: Path) -> Iterator[Finding]:
-    from gcdbench.runs.directory import INTERRUPTED, STALE, UNREADABLE
     from gcdbench.runs.index import load_runs
+    from gcdbench.runs.record import INTERRUPTED, STALE, UNREADABLE
 
     for entry in load_runs(runs):
         if entry.status in (INTERRUPTED, STALE):

@@ -23,19 +23,22 @@ def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
     The true number is used only to print the error. A run with '--k estimated' takes what 'granularity' gives here,
     whatever its method.
     """
+    from dataclasses import replace
+
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.core.errors import UnknownName
     from gcdbench.methods.algorithms.estimate_k import ESTIMATORS, prepare_sample
-    from gcdbench.plugins.manager import get_manager
-    from gcdbench.runs.runner import make_context, prepare_data
+    from gcdbench.runs.execution import make_context, prepare_data
     from gcdbench.views.bank import frozen_features
 
     if estimator != "all" and estimator not in ESTIMATORS:
         raise UnknownName("estimator", estimator, [*ESTIMATORS, "all"])
-    plan, placement = plan_run("ss-kmeans", **options)
+    execution = plan_run("ss-kmeans", **options)
+    plan = execution.plan
     with ProgressDisplay(quiet=quiet or as_json) as display:
-        prepared = prepare_data(plan, placement, display)
-        ctx = make_context(plan, placement, get_manager(), prepared, display)
+        execution = replace(execution, listener=display)
+        prepared = prepare_data(execution)
+        ctx = make_context(execution, prepared)
         data = prepared.split.data(prepared.store.pixels)
         sample = prepare_sample(
             frozen_features(ctx, data.labelled),

@@ -60,13 +60,13 @@ def command(
         Explanation,
         compare_maps,
         explain_run,
-        load_predictions,
         summarise,
     )
     from gcdbench.reporting.explain.images import open_images, require_same_images
     from gcdbench.reporting.explain.restore import restore
     from gcdbench.runs.directory import RunDirectory
     from gcdbench.runs.index import find_run
+    from gcdbench.runs.predictions import load_predictions
 
     wanted = _parse_ids(image_ids)
     if wanted and dataset_name is not None:
@@ -74,18 +74,18 @@ def command(
     manager = get_manager()
     trained = [restore(RunDirectory(find_run(runs, name)), manager) for name in run]
     first = trained[0]
-    sizes = {item.record["image_size"] for item in trained}
+    sizes = {item.record.image_size for item in trained}
     if len(sizes) > 1:
         raise ConfigError(f"The runs have different image sizes ({', '.join(map(str, sorted(sizes)))}).")
-    out = out or Path("explain") / str(first.record["run_id"])
+    out = out or Path("explain") / first.record.run_id
     options = dict(parse_assignment(text) for text in dataset_set)
     if options and dataset_name is None:
         raise ConfigError("--dataset-set needs --dataset: the run's own dataset has the options it was made with.")
     own = open_images(
-        first.record["dataset"] if dataset_name is None else dataset_name,
+        first.record.dataset if dataset_name is None else dataset_name,
         manager,
-        image_size=int(first.record["image_size"]),
-        options=first.record.get("dataset_options") if dataset_name is None else options,
+        image_size=first.record.image_size,
+        options=first.record.dataset_options if dataset_name is None else options,
         data_root=data_root,
     )
     if not own.has_masks and (dataset_name is not None or len(trained) > 1):
@@ -96,14 +96,13 @@ def command(
     result = Explanation(notes=[item.note for item in trained if item.note])
     if dataset_name is None:
         for item in trained:
-            identity = item.record["identity"]
-            require_same_images(own, identity["images"])
-            if identity["manifest_sha256"] != first.record["identity"]["manifest_sha256"]:
+            require_same_images(own, item.record.images)
+            if item.record.split_sha256 != first.record.split_sha256:
                 result.notes.append(
-                    f"{item.name} (run {item.record['run_id'][:8]}) has another split than the first run: "
+                    f"{item.name} (run {item.record.run_id[:8]}) has another split than the first run: "
                     "some of the images that are scored may have been labelled for it."
                 )
-        scored = load_predictions(first, which)
+        scored = load_predictions(first.record, which)
         found = explain_run(first, own, scored, out, wanted=wanted, count=count)
         result = Explanation(files=found.files, pairs=found.pairs, notes=[*result.notes, *found.notes])
         ids = scored.ids

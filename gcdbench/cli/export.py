@@ -32,11 +32,11 @@ def command(
 
     Without RUN, all finished runs that fit the options are packed.
     """
-    from gcdbench.core.errors import ConfigError, UnknownName
+    from gcdbench.core.errors import ConfigError, GCDBenchError, UnknownName
     from gcdbench.reporting.tables.records import cell_records
-    from gcdbench.runs.archive.pack import pack_runs
-    from gcdbench.runs.directory import DONE
+    from gcdbench.runs.archive.pack import check_predictions, pack_runs
     from gcdbench.runs.index import find_run, load_runs
+    from gcdbench.runs.record import DONE, UNREADABLE
 
     if archive.suffix.lower() != ".zip":
         raise ConfigError(f"The archive '{archive}' must end in .zip.", hint="gcdbench export ARCHIVE.zip [RUN]...")
@@ -64,5 +64,18 @@ def command(
             f"Run '{min(left).name}' is not finished, does not lie in '{runs}' or does not fit the options.",
             hint="'gcdbench status' lists the runs.",
         )
-    packed = pack_runs(runs, chosen, archive, weights=weights, embeddings=embeddings)
+    damaged = {record.path: record.problem for record in records if record.status == UNREADABLE}
+    for path in chosen:
+        try:
+            check_predictions(path)
+        except GCDBenchError as error:
+            damaged[path] = error.message
+    whole = [path for path in chosen if path not in damaged]
+    for path, problem in damaged.items():
+        click.echo(f"left out: {path.name}: {problem}", err=True)
+    if not whole:
+        raise ConfigError("Every run that fits is damaged, so that nothing was packed.", hint="See 'gcdbench verify'.")
+    packed = pack_runs(runs, whole, archive, weights=weights, embeddings=embeddings)
     click.echo(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
+    if damaged:
+        raise SystemExit(1)

@@ -26,11 +26,14 @@ def command(archive: Path, check: bool, max_gib: float, runs: Path) -> None:
     merged = merge_archive(archive, runs, limit=int(max_gib * 2**30), check_only=check)
     for name in merged.conflicts:
         click.echo(f"kept ours: {name} has other predictions in the archive", err=True)
+    for name, difference in merged.other_numerics.items():
+        click.echo(f"kept ours: {name} was made with other numerics in the archive ({difference}), so that it differs")
     for name in merged.busy:
         click.echo(f"left alone: {name} is running here", err=True)
     word = "would be added" if check else "added"
     click.echo(
-        f"{len(merged.added)} run(s) {word}, {len(merged.present)} already here, {len(merged.conflicts)} in conflict."
+        f"{len(merged.added)} run(s) {word}, {len(merged.present) + len(merged.other_numerics)} already here, "
+        f"{len(merged.conflicts)} in conflict."
     )
     if merged.conflicts or merged.busy:
         raise SystemExit(1)

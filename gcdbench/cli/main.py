@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "Show everything about one run."),
     "status": ("status", "List runs and their state."),
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
+    "verify": ("verify", "Compare every stored file with its hash."),
     "explain": ("explain", "Draw attention maps and score them against masks."),
     "cost": ("cost", "Measure a model's parameters, FLOPs, latency and memory."),
     "estimate-k": ("estimate_k", "Estimate the number of classes."),

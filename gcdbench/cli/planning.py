@@ -11,7 +11,7 @@ import click
 from gcdbench.cli.options import data_root_option, given_settings
 
 if TYPE_CHECKING:
-    from gcdbench.runs.plan import Placement, RunPlan
+    from gcdbench.runs.execution import Execution
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
@@ -50,15 +50,18 @@ def plan_run(
     accept_data_issues: bool,
     data_root: Path | None,
     k_policy: Any = "known",
-) -> tuple[RunPlan, Placement]:
+) -> Execution:
     """The run these options describe, and where it would be executed."""
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.environment import require_device
-    from gcdbench.runs.plan import Placement, RunRequest, make_plan
+    from gcdbench.runs.execution import Execution
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import make_plan
+    from gcdbench.runs.request import Request
 
     require_device(device)
-    request = RunRequest(
+    request = Request(
         method=method,
         dataset=dataset,
         preset=preset,
@@ -69,4 +72,4 @@ def plan_run(
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
     placement = Placement(data_root=data_root, device=device, threads=threads, accept_data_issues=accept_data_issues)
-    return make_plan(request, get_manager()), placement
+    return Execution(plan=make_plan(request, get_manager()), placement=placement, manager=get_manager())

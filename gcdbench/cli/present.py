@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gcdbench.metrics.error_terms import BY_MAP, HEAD_TERMS
+from gcdbench.runs.record import TRANSDUCTIVE
 
-TRANSDUCTIVE = "transductive"
+if TYPE_CHECKING:
+    from gcdbench.runs.record import Record, Scores
+
 SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the untouched test part"}
 
 
-def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[str]:
+def score_lines(record: Record, scores: Scores) -> list[str]:
     """All/Old/New and the error decomposition of every evaluation set, in percent."""
     lines: list[str] = []
-    for name, entry in sorted(scores["sets"].items(), key=lambda item: item[0] != TRANSDUCTIVE):
-        values = entry["scores"]
+    for name, entry in sorted(scores.sets.items(), key=lambda item: item[0] != TRANSDUCTIVE):
+        values = entry.scores
         lines.append(
-            f"On {SET_TITLES.get(name, name)} (n = {entry['n']}, w = {entry['old_share']:.3f}, "
-            f"{record['protocol']}, K {record['identity']['protocol']['k_policy']}):"
+            f"On {SET_TITLES.get(name, name)} (n = {entry.n}, w = {entry.old_share:.3f}, {record.protocol}, "
+            f"K {record.k_policy}):"
         )
         lines.append(
             "  " + "   ".join(f"{key.capitalize()} {_percent(values.get(key))}" for key in ("all", "old", "new"))
@@ -28,12 +31,12 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
         extras = [f"NMI {_percent(values.get('nmi'))}", f"ARI {_percent(values.get('ari'))}"]
         if "chance_all" in values:
             extras.append(f"chance level {_percent(values['chance_all'])}")
-        if record["identity"]["protocol"]["k_policy"] == "estimated" and "k_hat_error" in values:
+        if record.k_policy == "estimated" and "k_hat_error" in values:
             extras.append(f"K estimated as {values['k_hat']:.0f} ({values['k_hat_error']:+.0f})")
         lines.append("  " + "   ".join(extras))
-    for metric, error in scores.get("metric_errors", {}).items():
+    for metric, error in scores.metric_errors.items():
         lines.append(f"The metric '{metric}' failed: {error}")
-    for issue in record.get("accepted_data_issues", []):
+    for issue in record.accepted_data_issues:
         lines.append(f"Accepted data issue: {issue}")
     return lines
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from gcdbench.runs.events import EpochEnd, Event, StepProgress
 
 PLAIN_SECONDS = 10.0
 
@@ -47,17 +49,20 @@ class ProgressDisplay:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
+    def __call__(self, event: Event) -> None:
         """Show one event."""
+        from gcdbench.runs.events import EpochEnd, Note, Progress, StepProgress
+
         if self._quiet:
             return
-        kind = event.get("type")
-        if "epoch" in event and kind in ("progress", "epoch"):
-            self._training(event)
-        elif kind == "progress":
-            self._progress(str(event["task"]), int(event["done"]), int(event["total"]), str(event.get("detail", "")))
-        elif kind == "note":
-            self._line(str(event["message"]))
+        if isinstance(event, StepProgress):
+            self._training(event, event.epoch + event.step / max(event.steps, 1))
+        elif isinstance(event, EpochEnd):
+            self._training(event, event.epoch + 1)
+        elif isinstance(event, Progress):
+            self._progress(event.task, event.done, event.total, event.detail)
+        elif isinstance(event, Note):
+            self._line(event.message)
 
     def _progress(self, task: str, done: int, total: int, detail: str) -> None:
         if self._bar is not None:
@@ -71,16 +76,14 @@ class ProgressDisplay:
             self._last_plain[task] = now
             click.echo(f"{task}: {done}/{total} {detail}".rstrip(), err=True)
 
-    def _training(self, event: Mapping[str, Any]) -> None:
+    def _training(self, event: StepProgress | EpochEnd, done: float) -> None:
         """Progress in percent of the run, with the epoch, the losses, images/s and the time left."""
-        epochs = int(event["epochs"])
-        done = event["epoch"] + (event["step"] / event["steps"] if event["type"] == "progress" else 1)
-        losses = " ".join(f"{name} {value:.3f}" for name, value in event["losses"].items())
+        losses = " ".join(f"{name} {value:.3f}" for name, value in event.losses.items())
         detail = (
-            f"epoch {min(int(done) + 1, epochs)}/{epochs}  {losses}  "
-            f"{event['images_per_s']:.0f} images/s  {event['eta_s']:.0f} s left"
+            f"epoch {min(int(done) + 1, event.epochs)}/{event.epochs}  {losses}  "
+            f"{event.images_per_s:.0f} images/s  {event.eta_s:.0f} s left"
         )
-        self._progress("training, %", int(100 * done / epochs), 100, detail)
+        self._progress("training, %", int(100 * done / max(event.epochs, 1)), 100, detail)
 
     def _line(self, text: str) -> None:
         if self._bar is not None:

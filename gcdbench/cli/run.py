@@ -11,7 +11,9 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
-    from gcdbench.runs.plan import Placement, RunPlan, RunRequest
+    from gcdbench.runs.execution import Execution
+    from gcdbench.runs.plan import Plan
+    from gcdbench.runs.request import Request
     from gcdbench.runs.runner import RunResult
 
 
@@ -65,7 +67,9 @@ def command(
     """Train a method on a dataset, predict D_u (and the test part), score."""
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.runs.plan import Placement, make_plan
+    from gcdbench.runs.execution import Execution
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import make_plan
     from gcdbench.runs.request_file import merge_request
 
     settings = given_settings(assignments, backbone)
@@ -100,11 +104,11 @@ def command(
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
         click.echo(headline(plan, request))
-    result = _execute(plan, placement, quiet=quiet or not main_rank)
+    result = _execute(Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank)
     if not main_rank:
         return
     if as_json:
-        echo_json({"path": str(result.directory.path), "reused": result.reused, **result.scores})
+        echo_json({"path": str(result.directory.path), "reused": result.reused, **result.scores.to_table()})
     else:
         _print_result(result)
 
@@ -115,7 +119,7 @@ def _default_device() -> str:
     return "cuda" if detect_gpu() else "cpu"
 
 
-def headline(plan: RunPlan, request: RunRequest) -> str:
+def headline(plan: Plan, request: Request) -> str:
     """The first line of output: preset, backbone, size, epochs and protocol."""
     settings = plan.settings
     said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
@@ -128,7 +132,7 @@ def headline(plan: RunPlan, request: RunRequest) -> str:
     return ", ".join(parts)
 
 
-def _expected_duration(plan: RunPlan) -> str:
+def _expected_duration(plan: Plan) -> str:
     from gcdbench.datasets.card import load_card
     from gcdbench.runs.presets import get_preset
 
@@ -142,13 +146,14 @@ def _expected_duration(plan: RunPlan) -> str:
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {max(seconds, 5):.0f} s"
 
 
-def _execute(plan: RunPlan, placement: Placement, *, quiet: bool) -> RunResult:
+def _execute(execution: Execution, *, quiet: bool) -> RunResult:
+    from dataclasses import replace
+
     from gcdbench.cli.progress import ProgressDisplay
-    from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.runner import execute
 
     with ProgressDisplay(quiet=quiet) as display:
-        return execute(plan, placement, get_manager(), display)
+        return execute(replace(execution, listener=display))
 
 
 def _print_result(result: RunResult) -> None:
@@ -156,7 +161,7 @@ def _print_result(result: RunResult) -> None:
 
     if result.reused:
         click.echo(f"Reused the finished run {result.directory.path}: nothing was trained.")
-    for line in score_lines(result.directory.record(), result.scores):
+    for line in score_lines(result.record, result.scores):
         click.echo(line)
     if not result.reused:
         click.echo(f"Stored in {result.directory.path}")

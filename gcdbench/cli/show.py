@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gcdbench.cli.options import echo_json, json_option, runs_option
+
+if TYPE_CHECKING:
+    from gcdbench.runs.record import Record
 
 
 @click.command("show")
@@ -16,30 +20,54 @@ from gcdbench.cli.options import echo_json, json_option, runs_option
 def command(run: str, runs: Path, as_json: bool) -> None:
     """Show one run: RUN is its id, the start of it, or its directory."""
     from gcdbench.cli.present import score_lines
-    from gcdbench.core.files import read_json
-    from gcdbench.runs.directory import DONE, RunDirectory
+    from gcdbench.runs.directory import RunDirectory
     from gcdbench.runs.index import find_run
+    from gcdbench.runs.reader import CONFIG, read_checked
 
     directory = RunDirectory(find_run(runs, run))
-    record, status = directory.record(), directory.status()
-    scores = directory.scores() if status == DONE else {}
+    record = directory.record()
+    status = directory.state_of(record)
     if as_json:
-        environment = read_json(directory.path / "env.json")
-        echo_json({"status": status, "record": record, "scores": scores, "environment": environment})
+        echo_json(
+            {
+                "status": status,
+                "record": record.to_table(),
+                "scores": record.scores.to_table() if record.scores else {},
+                "environment": record.environment.to_table(),
+            }
+        )
         return
-    click.echo(f"{record['method']} on {record['dataset']}, run {record['run_id']}: {status}")
-    for key in ("variant", "preset", "protocol", "seed", "backbone", "image_size", "views", "started", "finished"):
-        if record.get(key) is not None:
-            click.echo(f"  {key:<12}{record[key]}")
-    for name, seconds in (record.get("seconds") or {}).items():
-        click.echo(f"  {name:<12}{seconds} s")
-    if record.get("resumed"):
-        click.echo("  time        not known: the run was interrupted and continued, 'started' is of its last part")
-    if record.get("error"):
-        click.echo(f"  error       {record['error']}")
-        click.echo(str(record.get("traceback") or "").rstrip())
-    if scores:
-        for line in score_lines(record, scores):
+    click.echo(f"{record.method} on {record.dataset}, run {record.run_id}: {status}")
+    for name, text in _facts(record).items():
+        click.echo(f"  {name:<12}{text}")
+    if record.error:
+        click.echo(f"  error       {record.error}")
+        click.echo(record.traceback.rstrip())
+    if record.scores:
+        for line in score_lines(record, record.scores):
             click.echo(line)
+    if directory.next_dir.is_dir():
+        click.echo("  repetition  was begun and did not end; 'gcdbench run --force' continues it")
     click.echo(f"  directory   {directory.path}")
-    click.echo((directory.path / "config.toml").read_text())
+    click.echo(read_checked(record, CONFIG).decode(errors="replace"))
+
+
+def _facts(record: Record) -> dict[str, str]:
+    from gcdbench.runs.numerics import NOT_RECORDED
+
+    facts = {
+        "variant": record.variant or "",
+        "preset": record.preset,
+        "protocol": record.protocol,
+        "seed": str(record.seed),
+        "backbone": record.backbone,
+        "image_size": str(record.image_size),
+        "views": record.views,
+        "started": record.started,
+        "finished": record.finished,
+        **{name: f"{seconds} s" for name, seconds in record.seconds.items()},
+        "numerics": str(record.environment.numerics or NOT_RECORDED),
+    }
+    if record.resumed:
+        facts["time"] = "not known: the run was interrupted and continued, 'started' is of its last part"
+    return {name: text for name, text in facts.items() if text}

@@ -15,7 +15,7 @@ from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_
 if TYPE_CHECKING:
     from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
     from gcdbench.runs.executors.base import Outcome
-    from gcdbench.runs.plan import Placement
+    from gcdbench.runs.placement import Placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,8 @@ def command(
     from gcdbench.reporting.suites.seeds import parse_seeds
     from gcdbench.reporting.tables.records import cell_records
     from gcdbench.runs.index import load_runs
-    from gcdbench.runs.plan import Placement, detect_gpu
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import detect_gpu
 
     manager = get_manager()
     warn_of_plugins(manager)

@@ -6,9 +6,12 @@ import sys
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from gcdbench.runs.events import Event
 
 
 class SweepDisplay:
@@ -58,20 +61,21 @@ class SweepDisplay:
             self._bar.stop()
             self._bar = None
 
-    def __call__(self, job: object, event: Mapping[str, Any]) -> None:
+    def __call__(self, job: object, event: Event) -> None:
         """One event of one job."""
+        from gcdbench.runs.events import EpochEnd, JobEnded
+
         with self._guard:
             key = id(job)
             if key not in self._started:
                 self._started.add(key)
                 self._line(f"started  {self._names[key]}")
-            kind = event.get("type")
-            if kind == "outcome":
-                self._end(key, str(event.get("error") or ""), bool(event.get("reused")))
-            elif kind in ("progress", "epoch"):
-                if kind == "epoch":
-                    self.step_seconds += event.get("step_seconds", 0.0)
-                self._advance(key, *_share_done(event))
+            if isinstance(event, JobEnded):
+                self._end(key, event.error, event.reused)
+                return
+            if isinstance(event, EpochEnd):
+                self.step_seconds += event.step_seconds
+            self._advance(key, *_share_done(event))
 
     def _advance(self, key: int, task: str, done: float, total: float) -> None:
         if self._bar is None or not total:
@@ -103,10 +107,13 @@ class SweepDisplay:
             click.echo(text, err=True)
 
 
-def _share_done(event: Mapping[str, Any]) -> tuple[str, float, float]:
-    """What a run is doing and how far it is; an event of a kind not known here shows nothing rather than failing."""
-    if "epoch" in event:
-        within = event.get("step", 0) / max(1, event.get("steps", 1)) if event.get("type") == "progress" else 1
-        epochs = event.get("epochs", 0)
-        return f"training, {event.get('eta_s') or 0:.0f} s left", round(event["epoch"] + within, 1), epochs
-    return str(event.get("task", "")), event.get("done", 0), event.get("total", 0)
+def _share_done(event: Event) -> tuple[str, float, float]:
+    """What a run is doing and how far it is; an event that tells neither shows nothing."""
+    from gcdbench.runs.events import EpochEnd, Progress, StepProgress
+
+    if isinstance(event, (StepProgress, EpochEnd)):
+        within = event.step / max(1, event.steps) if isinstance(event, StepProgress) else 1
+        return f"training, {event.eta_s:.0f} s left", round(event.epoch + within, 1), event.epochs
+    if isinstance(event, Progress):
+        return event.task, event.done, event.total
+    return "", 0, 0

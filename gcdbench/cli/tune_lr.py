@@ -26,24 +26,25 @@ def command(method: str, k_policy: str, rates: str, share: float, quiet: bool, a
 
     The chosen rate enters a run by '--set lr=...' and so becomes part of its identity.
     """
+    from dataclasses import replace
+
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.core.config import convert
     from gcdbench.core.errors import ConfigError
-    from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.tuning import best_rate, tune_rate
 
     tried = convert("rates", rates, tuple[float, ...])
     if not tried or min(tried) <= 0:
         raise ConfigError("Rates must be numbers above 0, with commas between them.", hint="--rates 0.01,0.03,0.1")
-    plan, placement = plan_run(method, k_policy=k_policy, **options)
-    if not plan.method.trained:
+    execution = plan_run(method, k_policy=k_policy, **options)
+    if not execution.plan.method.trained:
         raise ConfigError(f"The method '{method}' trains nothing, so it has no learning rate.")
     with ProgressDisplay(quiet=quiet or as_json) as display:
-        trials = tune_rate(plan, placement, get_manager(), tried, share=share, listener=display)
+        trials = tune_rate(replace(execution, listener=display), tried, share=share)
     best = best_rate(trials)
     if as_json:
         rows = [{"lr": trial.lr, "accuracy": trial.accuracy, "note": trial.note} for trial in trials]
-        echo_json({"method": method, "dataset": plan.dataset_name, "trials": rows, "best": best})
+        echo_json({"method": method, "dataset": execution.plan.dataset_name, "trials": rows, "best": best})
         return
     for trial in trials:
         told = f"{100 * trial.accuracy:5.1f} %" if trial.accuracy is not None else f"failed: {trial.note}"

@@ -7,11 +7,12 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.numerics import describe_numerics
+from gcdbench.runs.record import Environment
 
 PACKAGES = ("gcdbench", "torch", "torchvision", "numpy", "scipy", "scikit-learn", "pandas", "pillow", "safetensors")
 
@@ -27,17 +28,17 @@ def package_versions() -> dict[str, str | None]:
     return found
 
 
-def git_state() -> dict[str, Any] | None:
-    """Commit of the source checkout that is running, and whether it was changed; None for an installed package."""
+def git_state() -> tuple[str, bool]:
+    """Commit of the source checkout that is running, and whether it was changed; "" for an installed package."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        return None
+        return "", False
     try:
         sha = _git(root, "rev-parse", "HEAD")
         dirty = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.SubprocessError):
-        return None
-    return {"commit": sha, "dirty": dirty}
+        return "", False
+    return sha, dirty
 
 
 def _git(root: Path, *arguments: str) -> str:
@@ -69,23 +70,26 @@ def require_device(device: str) -> None:
         raise ConfigError(f"There is no device '{device}' on this machine; there is {', '.join(here)}.")
 
 
-def describe_environment(manager: PluginManager, *, device: str, threads: int | None) -> dict[str, Any]:
-    """The content of ``env.json``."""
+def describe_environment(manager: PluginManager, *, device: str, threads: int | None) -> Environment:
+    """What this process runs on."""
     import torch
 
     from gcdbench.models.kernels.loader import describe_kernels
 
-    return {
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "packages": package_versions(),
-        "plugins": {r.distribution: r.version for r in manager.records() if r.ok},
-        "git": git_state(),
-        "cpu": cpu_model(),
-        "cores": available_cores(),
-        "device": device,
-        "gpu": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
-        "kernels": describe_kernels(),
-        "threads": threads or torch.get_num_threads(),
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-    }
+    commit, dirty = git_state()
+    return Environment(
+        python=sys.version.split()[0],
+        platform=platform.platform(),
+        packages=package_versions(),
+        plugins={record.distribution: record.version for record in manager.records() if record.ok},
+        commit=commit,
+        dirty=dirty,
+        cpu=cpu_model(),
+        cores=available_cores(),
+        device=device,
+        gpu=torch.cuda.get_device_name(0) if torch.cuda.is_available() else "",
+        kernels=describe_kernels(),
+        threads=threads or torch.get_num_threads(),
+        deterministic_algorithms=torch.are_deterministic_algorithms_enabled(),
+        numerics=describe_numerics(device=device, threads=threads),
+    )

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from gcdbench.core.errors import GCDBenchError, PluginError, StoreError
-from gcdbench.core.files import write_json
+from gcdbench.core.errors import PluginError, StoreError
 from gcdbench.metrics.accuracy import assert_identity, old_share
 from gcdbench.metrics.assignment import confusion_matrix
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.predictions import ScoredSet, load_scored_set
+from gcdbench.runs.predictions import ScoredSet, load_predictions
+from gcdbench.runs.reader import SCORES, read_scores
+from gcdbench.runs.record import DONE, TRANSDUCTIVE, Record, Scores, SetScores
+from gcdbench.runs.recovery import recover
+from gcdbench.runs.strict_json import write_sealed
 from gcdbench.splits.manifest import SplitManifest
 from gcdbench.training.method import Prediction
-
-SCORES_SCHEMA = 1
-TRANSDUCTIVE, INDUCTIVE = "transductive", "inductive"
-"""Evaluation sets: the unlabelled training images D_u, and the dataset's untouched test part."""
 
 
 def attach_truth(prediction: Prediction, split: SplitManifest) -> ScoredSet:
@@ -73,53 +72,71 @@ def _checked(name: str, values: object) -> dict[str, float]:
     return checked
 
 
-def score_run(directory: RunDirectory, manager: PluginManager) -> dict[str, Any]:
+def score_run(record: Record, manager: PluginManager) -> Scores:
     """Scores of every stored evaluation set of a run; a pure function of the stored predictions and the metrics."""
-    files: Mapping[str, Mapping[str, Any]] = directory.record().get("predictions") or {}
-    if TRANSDUCTIVE not in files:
-        raise StoreError(f"The run '{directory.path.name}' has no stored predictions to score.")
-    sets: dict[str, Any] = {}
+    if TRANSDUCTIVE not in record.predictions:
+        raise StoreError(f"The run '{record.run_id}' has no stored predictions to score.")
+    sets: dict[str, SetScores] = {}
     problems: dict[str, str] = {}
-    for name, entry in files.items():
-        scored = load_scored_set(directory.path / entry["file"], entry["sha256"])
+    for name in record.predictions:
+        scored = load_predictions(record, name)
         scores, errors = score_set(scored, manager)
         problems.update(errors)
-        sets[name] = {
-            "n": len(scored.ids),
-            "old_share": old_share(scored.y_true, scored.is_old),
-            "scores": scores,
-            "confusion": confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old)).tolist(),
-            "k_old": int(scored.is_old.sum()),
-        }
-    return {
-        "schema": SCORES_SCHEMA,
-        "sets": sets,
-        "metrics": {
+        counts = confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old))
+        sets[name] = SetScores(
+            n=len(scored.ids),
+            old_share=old_share(scored.y_true, scored.is_old),
+            k_old=int(scored.is_old.sum()),
+            scores=scores,
+            confusion=tuple(map(tuple, counts.tolist())),
+        )
+    return Scores(
+        sets=sets,
+        metrics={
             spec.name: f"{manager.provider('metrics', spec.name)[0]}/{getattr(spec, 'version', '1')}"
             for spec in manager.specs("metrics")
             if spec.name not in problems
         },
-        "metric_errors": problems,
-    }
+        metric_errors=problems,
+    )
 
 
-def rescore(directory: RunDirectory, manager: PluginManager) -> tuple[list[str], list[str]]:
-    """Recompute a run's scores from its predictions; returns the keys that changed or went, and the new ones."""
-    fresh = score_run(directory, manager)
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """What computing the scores again has changed. restored: the stored ones were lost or damaged."""
+
+    scores: Scores
+    changed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    restored: bool = False
+
+
+def rescore(directory: RunDirectory, manager: PluginManager) -> Rescored:
+    """Compute a finished run's scores again from its predictions, and store them where they are not what is stored."""
+    record = directory.record()
+    if record.status != DONE or record.folder:
+        with directory.writing():
+            recover(directory)
+        record = directory.record()
+    if record.status != DONE:
+        raise StoreError(f"The run '{directory.path.name}' is not done but {directory.state_of(record)}.")
+    fresh = score_run(record, manager)
     try:
-        before = directory.scores()
-    except GCDBenchError:
-        before = {}
-    changed, added = [], []
-    for name, entry in fresh["sets"].items():
-        old_scores = ((before.get("sets") or {}).get(name) or {}).get("scores") or {}
-        for key, value in entry["scores"].items():
-            if key not in old_scores:
-                added.append(f"{name}.{key}")
-            elif old_scores[key] != value:
-                changed.append(f"{name}.{key}")
-        changed += [f"{name}.{key} (gone)" for key in old_scores if key not in entry["scores"]]
+        before = read_scores(record.home)
+    except StoreError:
+        before = None
     if fresh != before:
         with directory.writing():
-            write_json(directory.scores_path, fresh)
-    return changed, added
+            write_sealed(record.home / SCORES, fresh.to_table())
+    if before is None:
+        return Rescored(scores=fresh, restored=True)
+    changed, added = [], []
+    for name, entry in fresh.sets.items():
+        known = before.sets[name].scores if name in before.sets else {}
+        for key, value in entry.scores.items():
+            if key not in known:
+                added.append(f"{name}.{key}")
+            elif known[key] != value:
+                changed.append(f"{name}.{key}")
+        changed += [f"{name}.{key} (gone)" for key in known if key not in entry.scores]
+    return Rescored(scores=fresh, changed=tuple(changed), added=tuple(added))

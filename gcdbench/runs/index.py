@@ -1,53 +1,200 @@
-"""The list of runs below a directory, with a disposable cache of what each run.json and scores.json say."""
+"""The list of runs below a directory, from the runs' own files or, where these have not changed, from an index.
+
+The index is a file in the user's cache (:mod:`gcdbench.runs.index_file`). What it says of a run holds while the digest
+of the run's files is what it was. To read and hash five small files per run takes longer than a table of 100,000 runs
+may take, so the digest is taken for unchanged while the system says that no file was touched: its size, its times of
+modification and of status change (which nobody can set back) and its inode are the same, and it had been left alone
+for two seconds when it was read. When any of these differs the files are hashed, and read again if the digest differs.
+Each entry carries a checksum of itself, so that a number that changed in the index is noticed and read from the run.
+``gcdbench verify`` and ``gcdbench rescore`` do not ask the index at all.
+"""
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gcdbench.core.errors import GCDBenchError, StoreError
-from gcdbench.core.files import write_text
-from gcdbench.runs.directory import DONE, FAILED, RUNNING, UNREADABLE, RunDirectory
+from gcdbench.core.errors import StoreError
+from gcdbench.core.identity import digest
+from gcdbench.runs.attempt import PREVIOUS
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.index_file import IndexFile, Row
+from gcdbench.runs.reader import CONFIG, ENVIRONMENT, EVENTS, RECORD, SCORES, parse_config, read_checked, read_record
+from gcdbench.runs.record import DONE, RUNNING, TRANSDUCTIVE, UNREADABLE, Identified, Record
+from gcdbench.runs.strict_json import read_bytes
 
-INDEX_NAME = ".index.json"
-INDEX_SCHEMA = 3
-BULK = ("split", "traceback")
+WATCHED = (RECORD, SCORES, CONFIG, ENVIRONMENT, EVENTS)
+"""The files that an entry is made from."""
+SETTLED_NS = 2 * 10**9
+"""A file that was changed less long ago may change again without a new time: some file systems count in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEntry:
-    """One run as the index knows it; ``scores`` is empty unless the run is done.
+class Settings:
+    """Everything that names a run but its seed; runs that differ in the seed only share it."""
 
-    What is bulky and never tabulated (BULK, confusion matrices) stays in the run's own files; of the split, the counts
-    are kept.
+    digest: str
+    text: str
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        """The identity without the seed."""
+        found: Mapping[str, Any] = json.loads(self.text)
+        return found
+
+
+UNKNOWN = Settings(
+    digest="",
+    text='{"config": {}, "images": "", "manifest_sha256": "", "method_version": "", "protocol": {"k_policy": ""}}',
+)
+"""The settings of a run that cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry(Identified):
+    """One run in a list: what it is, where it stands and, on one evaluation set, what it scored.
+
+    called: the dataset as it was written when the run was made. spent: what the run cost. measured: scores that were
+    added to the stored ones. problem: why the run failed, or why it cannot be read.
     """
 
-    path: Path
-    record: dict[str, Any]
-    scores: dict[str, Any]
+    place: str
+    run_id: str
     status: str
+    dataset: str
+    method: str
+    variant: str = ""
+    protocol: str = ""
+    preset: str = ""
+    backbone: str = ""
+    image_size: int = 0
+    views: str = ""
+    seed: int = 0
+    common: Settings = UNKNOWN
+    called: str = ""
+    dataset_options: Mapping[str, str] = field(default_factory=dict)
+    reconstruction: bool = False
+    spent: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
+    scored: str = "{}"
+    evaluation: str = TRANSDUCTIVE
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def path(self) -> Path:
+        """The run's directory."""
+        return Path(self.place)
 
     @property
-    def run_id(self) -> str:
-        """Name of the run."""
-        return self.path.name
+    def settings(self) -> str:
+        """Digest of everything that names the run but the seed: runs with equal ones may be averaged."""
+        return self.common.digest
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """Everything that names the run."""
+        return {**self.common.identity, "seed": self.seed}
+
+    @property
+    def k_policy(self) -> str:
+        """``"known"`` or ``"estimated"``: whether the number of classes was given to the method."""
+        return str(self.common.identity["protocol"]["k_policy"])
+
+    @cached_property
+    def _set(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads(self.scored).get(self.evaluation) or {}
+        return found
+
+    @cached_property
+    def scores(self) -> Mapping[str, float]:
+        """Scores on the evaluation set, with what the run cost; empty where it was not scored."""
+        return {**self._set["scores"], **self.spent, **self.measured} if self._set else self.measured
+
+    @property
+    def samples(self) -> int:
+        """Images of the evaluation set."""
+        return int(self._set.get("n", 0))
+
+    @property
+    def old_share(self) -> float | None:
+        """Share of the evaluation set's images that are of old classes."""
+        return self._set.get("old_share")
+
+    @property
+    def seconds(self) -> float | None:
+        """Time to fit and predict, where it is known."""
+        return self.spent.get("seconds")
+
+    @property
+    def accepted_data_issues(self) -> tuple[str, ...]:
+        """Data issues that the run was made in spite of."""
+        return tuple(self.identity.get("accepted_data_issues", ()))
 
 
-def run_directories(runs: Path) -> Iterator[Path]:
-    """Directories three levels below ``runs`` that hold a run.json."""
-    for run in _candidates(runs):
-        if os.path.isfile(f"{run}/run.json"):
-            yield Path(run)
+HEAD = (
+    "run_id", "status", "dataset", "method", "variant", "protocol", "preset", "backbone", "image_size", "views", "seed",
+    "called", "dataset_options", "reconstruction", "spent", "problem",
+)  # fmt: skip
+"""Fields of an entry that the index keeps together, in this order."""
+
+
+def load_runs(runs: Path, *, indexed: bool = True) -> list[RunEntry]:
+    """Every run below ``runs``; without the index, from the runs' own files alone."""
+    collecting = gc.isenabled()
+    gc.disable()  # many small objects, no cycle among them: looking for cycles would take a third of the time
+    try:
+        return _load_runs(runs, indexed=indexed)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _load_runs(runs: Path, *, indexed: bool) -> list[RunEntry]:
+    index = IndexFile.of(runs)
+    known, settings = index.read()
+    shared = {key: Settings(digest=key, text=text) for key, text in settings.items()}
+    entries: list[RunEntry] = []
+    fresh: list[Row] = []
+    start = len(os.path.join(runs, ""))
+    seen = set()
+    for place in _candidates(runs):
+        stamp, newest = _stamp(place)
+        if stamp is None:
+            continue
+        name = place[start:]
+        seen.add(name)
+        row = known.get(name) if indexed else None
+        if row is not None and row.settings in shared:
+            same = row.stamp == stamp
+            if same or row.digest == _digest(place):
+                entries.append(_from_row(place, row, shared[row.settings]))
+                if not same and newest < time.time_ns() - SETTLED_NS:
+                    fresh.append(replace(row, stamp=stamp))
+                continue
+        began = time.time_ns()
+        entry, steady = _read_entry(Path(place))
+        entries.append(entry)
+        if steady and newest < began - SETTLED_NS:
+            row = _to_row(name, stamp, place, entry)
+            if _stamp(place)[0] == stamp:  # else it was changed while it was read
+                fresh.append(row)
+                shared.setdefault(entry.settings, entry.common)
+    gone = [name for name in known if name not in seen]
+    index.write(fresh, {key: found.text for key, found in shared.items()}, gone=gone)
+    return entries
 
 
 def _candidates(runs: Path) -> Iterator[str]:
-    """Directories three levels below ``runs``. Text, not paths: a store may hold ten thousand runs."""
+    """Directories three levels below ``runs``. Text, not paths: a store may hold a hundred thousand runs."""
     for dataset in _subdirectories(runs):
         for method in _subdirectories(dataset):
             yield from _subdirectories(method)
@@ -61,108 +208,126 @@ def _subdirectories(path: Path | str) -> list[str]:
         return []
 
 
-def _stamp(run: str) -> list[int] | None:
-    """Times and sizes of the two files the cache mirrors; None where there is no run."""
-    try:
-        record = os.stat(f"{run}/run.json")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        scores = os.stat(f"{run}/scores.json")
-    except FileNotFoundError:
-        return [record.st_mtime_ns, record.st_size, 0, 0]
-    return [record.st_mtime_ns, record.st_size, scores.st_mtime_ns, scores.st_size]
+def _stamp(place: str) -> tuple[bytes | None, int]:
+    """Sizes, times and inodes of the watched files, and the newest of their times; None where there is no run."""
+    found: list[int] = []
+    newest = 0
+    for name in WATCHED:
+        try:
+            at = os.stat(f"{place}/{name}")
+        except OSError:
+            if name == RECORD:
+                return None, 0
+            found += (0, 0, 0, 0)
+            continue
+        found += (at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino)
+        newest = max(newest, at.st_mtime_ns, at.st_ctime_ns)
+    return struct.pack(f"{len(found)}Q", *(value & 0xFFFFFFFFFFFFFFFF for value in found)), newest
 
 
-def _read_entry(path: Path) -> RunEntry:
+def _digest(place: str) -> str:
+    """sha256 of the watched files, one after another; of a missing one its absence counts."""
+    total = hashlib.sha256()
+    for name in WATCHED:
+        try:
+            content = read_bytes(Path(place, name))
+        except StoreError:
+            total.update(b"missing")
+            continue
+        total.update(b"%d:" % len(content))
+        total.update(content)
+    return total.hexdigest()
+
+
+def _read_entry(path: Path) -> tuple[RunEntry, bool]:
+    """A run from its own files, and whether it stays as it is until one of them changes."""
     directory = RunDirectory(path)
     try:
-        record = directory.record()
-        status = directory.status() if record.get("status") == RUNNING else str(record.get("status"))
-        scores = directory.scores() if status == DONE else {}
-    except GCDBenchError as error:
-        return RunEntry(path=path, record={}, scores={}, status=UNREADABLE, problem=error.message)
-    counts = (record.get("split") or {}).get("counts")
-    for bulky in BULK:
-        record.pop(bulky, None)
-    if counts:
-        record["split"] = {"counts": counts}
-    for scored in scores.get("sets", {}).values():
-        scored.pop("confusion", None)
-    return RunEntry(path=path, record=record, scores=scores, status=status, problem=str(record.get("error", "")))
+        record = read_record(path)
+        status = directory.state_of(record)
+        record.require_readable()
+    except StoreError as error:
+        return _unreadable(path, error.message), False
+    problem = record.error
+    if status != DONE and (path / PREVIOUS).is_dir():
+        problem = "an earlier result waits in 'previous': the same command brings it back"
+    entry = make_entry(record, status=status, problem=problem)
+    return entry, record.status != RUNNING and not record.folder
 
 
-def load_runs(runs: Path) -> list[RunEntry]:
-    """Every run below ``runs``; finished ones come from the cache where their files have not changed."""
-    collecting = gc.isenabled()
-    gc.disable()  # millions of small objects, no cycle among them: looking for cycles would take a third of the time
+def _unreadable(path: Path, problem: str) -> RunEntry:
+    return RunEntry(
+        place=str(path),
+        run_id=path.name,
+        status=UNREADABLE,
+        dataset=path.parent.parent.name,
+        method=path.parent.name,
+        problem=problem,
+    )
+
+
+def make_entry(record: Record, *, status: str | None = None, problem: str = "") -> RunEntry:
+    """The entry of one run."""
+    common = {key: value for key, value in record.identity.items() if key != "seed"}
+    sets = record.scores.sets if record.scores is not None else {}
+    return RunEntry(
+        place=str(record.path),
+        run_id=record.path.name,
+        status=status or record.status,
+        dataset=record.dataset,
+        method=record.method,
+        variant=record.variant or "",
+        protocol=record.protocol,
+        preset=record.preset,
+        backbone=record.backbone,
+        image_size=record.image_size,
+        views=record.views,
+        seed=record.seed,
+        common=Settings(digest=digest(common), text=json.dumps(common)),
+        called=_called(record),
+        dataset_options=record.dataset_options,
+        reconstruction=record.reconstruction,
+        spent=record.spent,
+        problem=problem,
+        scored=json.dumps(
+            {
+                name: {"n": found.n, "old_share": found.old_share, "scores": dict(found.scores)}
+                for name, found in sets.items()
+            }
+        ),
+    )
+
+
+def _called(record: Record) -> str:
+    """From the top of config.toml: to read all of it would take longer than everything else together."""
     try:
-        return _load_runs(runs)
-    finally:
-        if collecting:
-            gc.enable()
+        top = read_checked(record, CONFIG).partition(b"\n[")[0]
+        return str(parse_config(top, CONFIG).get("dataset", ""))
+    except StoreError:  # a damaged copy of what the record says
+        return ""
 
 
-def _load_runs(runs: Path) -> list[RunEntry]:
-    cache_path = runs / INDEX_NAME
-    cache = _load_cache(cache_path)
-    entries: list[RunEntry] = []
-    fresh: dict[str, Any] = {}
-    changed = False
-    start = len(os.path.join(runs, ""))
-    for run in _candidates(runs):
-        stamp = _stamp(run)
-        if stamp is None:
-            continue
-        name = run[start:]
-        known = cache.get(name)
-        if known is not None and known["stamp"] == stamp:
-            fresh[name] = known
-            record = known["record"]
-            entries.append(
-                RunEntry(
-                    path=Path(run),
-                    record=record,
-                    scores=known["scores"],
-                    status=known["status"],
-                    problem=str(record.get("error", "")),
-                )
-            )
-            continue
-        entry = _read_entry(Path(run))
-        entries.append(entry)
-        if entry.status in (DONE, FAILED):  # other states change without a change of the files
-            fresh[name] = {"stamp": stamp, "record": entry.record, "scores": entry.scores, "status": entry.status}
-            changed = True
-    if changed or len(fresh) != len(cache):
-        _save_cache(cache_path, fresh)
-    return entries
+def _to_row(name: str, stamp: bytes, place: str, entry: RunEntry) -> Row:
+    return Row(
+        name=name,
+        stamp=stamp,
+        digest=_digest(place),
+        settings=entry.settings,
+        head=json.dumps([getattr(entry, key) for key in HEAD]),
+        scored=entry.scored,
+    )
 
 
-def _load_cache(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(value, dict) or value.get("schema") != INDEX_SCHEMA or not isinstance(value.get("runs"), dict):
-        return {}
-    return dict(value["runs"])
-
-
-def _save_cache(path: Path, runs: dict[str, Any]) -> None:
-    if not path.parent.is_dir():
-        return
-    try:
-        write_text(path, json.dumps({"schema": INDEX_SCHEMA, "runs": runs}, separators=(",", ":")))
-    except StoreError:  # a read-only store can still be listed
-        return
+def _from_row(place: str, row: Row, common: Settings) -> RunEntry:
+    return RunEntry(place=place, common=common, scored=row.scored, **dict(zip(HEAD, json.loads(row.head), strict=True)))
 
 
 def find_run(runs: Path, name: str) -> Path:
     """The run directory meant by ``name``: a path, a run id, or the unambiguous start of one."""
     if RunDirectory(Path(name)).exists():
         return Path(name)
-    matches = [path for path in run_directories(runs) if path.name.startswith(name)] if name else []
+    places = (place for place in _candidates(runs) if name and os.path.basename(place).startswith(name))
+    matches = [Path(place) for place in places if os.path.isfile(f"{place}/{RECORD}")]
     if len(matches) == 1:
         return matches[0]
     if matches:

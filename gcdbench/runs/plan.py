@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from gcdbench.core.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
 from gcdbench.runs.presets import RunSettings, default_preset, get_preset
+from gcdbench.runs.request import Request
 from gcdbench.splits.manifest import SplitManifest
-from gcdbench.splits.protocol import KPolicy, Protocol, default_protocol, named_protocol, renamed
+from gcdbench.splits.protocol import Protocol, default_protocol, named_protocol, renamed
 from gcdbench.splits.split_file import read_split
 from gcdbench.training.config import TrainingConfig
 from gcdbench.views.setting import parse_views
@@ -28,38 +29,22 @@ class NoConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """What the user wrote. None means "not said"."""
+class Materials:
+    """What only the data, the weights and the processes at hand can tell of a run: it completes a plan's identity.
 
-    method: str
+    Empty where a plan is compared with stored runs without opening its dataset.
+    """
+
     dataset: str
-    variant: str | None = None
-    preset: str | None = None
-    protocol: str | None = None
-    k_policy: KPolicy = "known"
-    seed: int = 0
-    overrides: Mapping[str, object] = field(default_factory=dict)
-    dataset_options: Mapping[str, str] = field(default_factory=dict)
-    split: str | None = None
+    manifest_sha256: str = ""
+    images: str = ""
+    weights_sha256: str = ""
+    world_size: int = 1
+    accepted_data_issues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
-    """Where and with what a run is executed. None of this may change a result, so none of it is in the identity."""
-
-    runs: Path = Path("runs")
-    cache: Path | None = None
-    data_root: Path | None = None
-    device: str = "cpu"
-    workers: int | None = None
-    threads: int | None = None
-    resume: bool = True
-    force: bool = False
-    accept_data_issues: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunPlan:
+class Plan:
     """A run, resolved: every setting has its final value.
 
     ``split`` is a manifest given by the user, read from ``split_file``, or None.
@@ -112,6 +97,36 @@ class RunPlan:
             "dataset_set": dict(self.dataset_options),
         }
 
+    def identity(self, materials: Materials) -> dict[str, Any]:
+        """The allow-list that names a run. Device, workers, threads and paths are not in it.
+
+        A field that is added later stays out while it has its default, so that the ids of stored runs do not change.
+        """
+        identity: dict[str, Any] = {
+            "method": self.method.name,
+            "method_version": self.method.version,
+            "config": to_plain(self.config),
+            "dataset": materials.dataset,
+            "manifest_sha256": materials.manifest_sha256,
+            "images": materials.images,
+            "protocol": self.protocol.card(),
+            "image_size": self.settings.image_size,
+            "seed": self.seed,
+            "precision": self.settings.precision,
+        }
+        if self.method.needs_backbone:
+            identity |= {"backbone": self.settings.backbone, "weights_sha256": materials.weights_sha256}
+        if self.method.trained:
+            identity |= {
+                "training": to_plain(self.training),
+                "views": self.settings.views,
+                "augmentation": self.settings.augmentation,
+                "world_size": materials.world_size,
+            }
+        if materials.accepted_data_issues:
+            identity["accepted_data_issues"] = sorted(materials.accepted_data_issues)
+        return identity
+
 
 def detect_gpu() -> bool:
     """Whether a CUDA device is likely here, without importing torch."""
@@ -127,7 +142,7 @@ def split_dataset_name(text: str) -> tuple[str, str | None]:
     return (name, argument) if separator else (text, None)
 
 
-def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
+def make_plan(request: Request, manager: PluginManager) -> Plan:
     """Resolve a request: look every name up, merge preset, variant and ``--set``, check every value."""
     method: MethodSpec = manager.get("methods", request.method)
     dataset_key, argument = split_dataset_name(request.dataset)
@@ -176,7 +191,7 @@ def make_plan(request: RunRequest, manager: PluginManager) -> RunPlan:
         else named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
     )
     changed = renamed(protocol, apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX))
-    return RunPlan(
+    return Plan(
         method=method,
         dataset=dataset,
         dataset_name=dataset_key,
@@ -225,47 +240,10 @@ def _places(own_keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
     return places
 
 
-def _given_split(request: RunRequest, protocol_overrides: Mapping[str, object]) -> SplitManifest | None:
+def _given_split(request: Request, protocol_overrides: Mapping[str, object]) -> SplitManifest | None:
     """The manifest of ``--split``; it brings its protocol, so no other may be asked for."""
     if request.split is None:
         return None
     if request.protocol is not None or protocol_overrides:
         raise ConfigError("--split brings its own protocol: leave --protocol and --set protocol.… out.")
     return read_split(Path(request.split))
-
-
-def identity_of(
-    plan: RunPlan,
-    *,
-    manifest_sha256: str,
-    store_key: str,
-    dataset_id: str,
-    weights_sha256: str,
-    world_size: int,
-    accepted_issues: Sequence[str],
-) -> dict[str, Any]:
-    """The allow-list that names a run. Device, workers, threads and paths are not in it."""
-    identity: dict[str, Any] = {
-        "method": plan.method.name,
-        "method_version": plan.method.version,
-        "config": to_plain(plan.config),
-        "dataset": dataset_id,
-        "manifest_sha256": manifest_sha256,
-        "images": store_key,
-        "protocol": plan.protocol.card(),
-        "image_size": plan.settings.image_size,
-        "seed": plan.seed,
-        "precision": plan.settings.precision,
-    }
-    if plan.method.needs_backbone:
-        identity |= {"backbone": plan.settings.backbone, "weights_sha256": weights_sha256}
-    if plan.method.trained:
-        identity |= {
-            "training": to_plain(plan.training),
-            "views": plan.settings.views,
-            "augmentation": plan.settings.augmentation,
-            "world_size": world_size,
-        }
-    if accepted_issues:
-        identity["accepted_data_issues"] = sorted(accepted_issues)
-    return identity

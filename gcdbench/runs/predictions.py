@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_bytes
+from gcdbench.runs.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,17 @@ def load_arrays(path: Path, expected_sha256: str | None) -> dict[str, NDArray[An
     for array in arrays.values():
         array.flags.writeable = False  # one metric that sorts in place would spoil the next one's numbers
     return arrays
+
+
+def load_predictions(record: Record, evaluation: str) -> ScoredSet:
+    """What a run predicted for one evaluation set, after checking its hash."""
+    entry = record.predictions.get(evaluation)
+    if entry is None:
+        raise StoreError(
+            f"The run '{record.run_id}' has no predictions '{evaluation}'.",
+            hint=f"It has: {', '.join(record.predictions) or 'none'}.",
+        )
+    return load_scored_set(record.home / entry.file, entry.sha256)
 
 
 def load_scored_set(path: Path, expected_sha256: str | None) -> ScoredSet:

@@ -12,7 +12,8 @@ from typing import Any
 
 from gcdbench.core.config import flatten
 from gcdbench.core.errors import ConfigError
-from gcdbench.runs.plan import PROTOCOL_PREFIX, RunRequest
+from gcdbench.runs.plan import PROTOCOL_PREFIX
+from gcdbench.runs.request import Request
 
 TEXT_KEYS = ("method", "dataset", "variant", "preset", "protocol", "split", "k")
 TABLES = ("set", "dataset_set")
@@ -90,7 +91,7 @@ def merge_request(
     overrides: Mapping[str, object],
     dataset_options: Mapping[str, str],
     **given: Any,
-) -> RunRequest:
+) -> Request:
     """The request: the file's values, replaced by those ``given`` on the command line (None: not said)."""
     table = read_request_file(config_file) if config_file else {}
     for option, tables in REPLACES.items():
@@ -107,7 +108,7 @@ def merge_request(
         raise ConfigError(f"'seed' must be a whole number, not '{values['seed']}'.")
     if values.get("k_policy", "known") not in ("known", "estimated"):
         raise ConfigError(f"'k' must be 'known' or 'estimated', not '{values['k_policy']}'.")
-    return RunRequest(
+    return Request(
         **values,
         overrides={**_settings(table), **overrides},
         dataset_options={**{k: str(v) for k, v in table.get("dataset_set", {}).items()}, **dataset_options},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,11 @@ from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.core.errors import ConfigError, TrainingError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.algorithms.estimate_k import matched_share
+from gcdbench.runs.events import Note
+from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
 from gcdbench.splits.data import GCDData
 from gcdbench.splits.manifest import LABELLED, SplitManifest
-from gcdbench.training.method import Method, Prediction, TaskInfo
-
-if TYPE_CHECKING:
-    from gcdbench.plugins.manager import PluginManager
-    from gcdbench.runs.plan import Placement, RunPlan
-    from gcdbench.runs.runner import Listener
+from gcdbench.training.method import Method, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,36 +122,20 @@ def best_rate(trials: Sequence[Trial]) -> float:
     return max(usable, key=lambda trial: (trial.accuracy, -trial.lr)).lr
 
 
-def tune_rate(
-    plan: RunPlan,
-    placement: Placement,
-    manager: PluginManager,
-    rates: Sequence[float],
-    *,
-    share: float = 0.2,
-    listener: Listener | None = None,
-) -> tuple[Trial, ...]:
+def tune_rate(execution: Execution, rates: Sequence[float], *, share: float = 0.2) -> tuple[Trial, ...]:
     """Try rates for a planned run on its dataset's labelled images; nothing is stored."""
-    from gcdbench.runs.runner import make_context, prepare_data
-
-    def ignore(event: object) -> None:
-        """Default listener."""
-
-    listen = listener or ignore
-    prepared = prepare_data(plan, placement, listen)
+    plan, prepared = execution.plan, prepare_data(execution)
     split = prepared.split
-    known = plan.protocol.k_policy == "known"
-    task = TaskInfo(k_old=split.k_old, k=len(split.classes) if known else None, image_size=plan.settings.image_size)
-    first = make_context(plan, placement, manager, prepared, listen)
+    first = make_context(execution, prepared)
     held_out = hold_out(split, prepared.store.pixels, share, first.rng("validation"))
     if held_out.divided:
-        listen({"type": "note", "message": "Each old class has one group: its images are on both sides."})
+        execution.listener(Note(message="Each old class has one group: its images are on both sides."))
 
     def train(rate: float) -> Method:
-        planned = replace(plan, training=replace(plan.training, lr=rate))
+        planned = replace(execution, plan=replace(plan, training=replace(plan.training, lr=rate)))
         # A context of its own, and with it a backbone of its own: rates must not train on top of each other.
-        ctx = make_context(planned, placement, manager, prepared, listen)
-        method: Method = plan.method.load()(plan.config, task, ctx)
+        ctx = make_context(planned, prepared)
+        method: Method = plan.method.load()(plan.config, task_info(plan, split), ctx)
         method.fit(held_out.data)
         return method
 

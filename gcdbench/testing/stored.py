@@ -5,20 +5,26 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gcdbench.core.identity import run_id
+from gcdbench.core.identity import digest, run_id
 from gcdbench.metrics.assignment import confusion_matrix
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.directory import DONE, SCHEMA, RunDirectory
+from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, append_event, hash_files
+from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import score_set
-from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan
+from gcdbench.runs.events import EpochEnd
+from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.predictions import ScoredSet
+from gcdbench.runs.reader import CONFIG, ENVIRONMENT, SCORES, parse_split
+from gcdbench.runs.record import DONE, TRANSDUCTIVE, Environment, Record, Scores, SetScores, StoredFile
+from gcdbench.runs.request import Request
+from gcdbench.runs.strict_json import SEAL, Fields
 
 CLASSES, OLD_CLASSES = 8, 4
 
@@ -28,15 +34,17 @@ class FakeRun:
     """A run to be written: the request it answers, and how good its made-up predictions are.
 
     accuracy: share of samples put into their class's own cluster; false_old: share of new samples put with old ones.
+    extra: what run.json holds beside or instead of the usual; environment: the same for what the run ran on.
     """
 
-    request: RunRequest
+    request: Request
     accuracy: float = 0.8
     false_old: float = 0.05
     samples: int = 240
     status: str = DONE
     embedding: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fake_predictions(run: FakeRun) -> ScoredSet:
@@ -57,89 +65,108 @@ def fake_predictions(run: FakeRun) -> ScoredSet:
     )
 
 
-def fake_identity(plan: RunPlan, manager: PluginManager) -> dict[str, Any]:
+def fake_identity(plan: Plan, manager: PluginManager) -> dict[str, Any]:
     """The identity a run of this plan would have on an imaginary split."""
     backbone = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
-    return identity_of(
-        plan,
-        manifest_sha256="0" * 64,
-        store_key="fake",
-        dataset_id=plan.dataset_name,
-        weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
-        world_size=1,
-        accepted_issues=(),
+    return plan.identity(
+        Materials(
+            dataset=plan.dataset_name,
+            manifest_sha256="0" * 64,
+            images="fake",
+            weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
+        )
     )
 
 
-def fake_scores(scored: ScoredSet, manager: PluginManager) -> dict[str, Any]:
-    """The content of scores.json, computed by the real metrics."""
+def fake_scores(scored: ScoredSet, manager: PluginManager) -> Scores:
+    """What scores.json holds, computed by the real metrics."""
     scores, errors = score_set(scored, manager)
-    entry = {
-        "n": len(scored.ids),
-        "old_share": float(scored.is_old[scored.y_true].mean()),
-        "scores": scores,
-        "confusion": confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old)).tolist(),
-        "k_old": int(scored.is_old.sum()),
-    }
-    return {"schema": 1, "sets": {"transductive": entry}, "metrics": {}, "metric_errors": errors}
+    found = SetScores(
+        n=len(scored.ids),
+        old_share=float(scored.is_old[scored.y_true].mean()),
+        k_old=int(scored.is_old.sum()),
+        scores=scores,
+        confusion=tuple(map(tuple, confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old)).tolist())),
+    )
+    return Scores(sets={TRANSDUCTIVE: found}, metric_errors=errors)
 
 
-def fake_record(plan: RunPlan, identity: Mapping[str, Any], status: str = DONE) -> dict[str, Any]:
-    """The content of run.json."""
-    return {
-        "schema": SCHEMA,
-        "run_id": run_id(dict(identity)),
-        "identity": dict(identity),
-        "method": plan.method.name,
-        "variant": plan.variant,
-        "dataset": plan.dataset_name,
-        "dataset_options": dict(plan.dataset_options),
-        "preset": plan.preset,
-        "protocol": plan.protocol.name,
-        "seed": plan.seed,
-        "backbone": plan.settings.backbone,
-        "image_size": plan.settings.image_size,
-        "views": plan.settings.views,
-        "world_size": 1,
-        "split": {
-            "old_classes": [f"old {c}" for c in range(OLD_CLASSES)],
-            "new_classes": [f"new {c}" for c in range(CLASSES - OLD_CLASSES)],
-        },
-        "reconstruction": plan.method.reconstruction,
-        "accepted_data_issues": [],
-        "status": status,
-        "started": "2026-01-01T00:00:00+00:00",
-        "finished": "2026-01-01T00:01:00+00:00",
-        "host": "elsewhere",
-        "seconds": {"fit": 58.0, "predict": 2.0},
+def fake_record(plan: Plan, identity: Mapping[str, Any], path: Path, status: str = DONE) -> Record:
+    """The record of a run of this plan that lies in ``path``."""
+    split = {
+        "old_classes": [f"old {c}" for c in range(OLD_CLASSES)],
+        "new_classes": [f"new {c}" for c in range(CLASSES - OLD_CLASSES)],
     }
+    return Record(
+        path=path,
+        run_id=run_id(dict(identity)),
+        identity=identity,
+        method=plan.method.name,
+        variant=plan.variant,
+        dataset=plan.dataset_name,
+        dataset_options=dict(plan.dataset_options),
+        preset=plan.preset,
+        protocol=plan.protocol.name,
+        seed=plan.seed,
+        backbone=plan.settings.backbone,
+        image_size=plan.settings.image_size,
+        views=plan.settings.views,
+        split=parse_split(Fields(split, "split")),
+        reconstruction=plan.method.reconstruction,
+        status=status,
+        started="2026-01-01T00:00:00+00:00",
+        finished="2026-01-01T00:01:00+00:00",
+        host="elsewhere",
+        seconds={"fit": 58.0, "predict": 2.0},
+    )
+
+
+def fake_environment(**changes: Any) -> Environment:
+    """What an imaginary machine says of itself."""
+    made = Environment(python="3.11", packages={"torch": "2"}, cpu="imaginary", threads=1, device="cpu")
+    return replace(made, **changes)
 
 
 def write_fake_run(runs: Path, run: FakeRun, manager: PluginManager) -> RunDirectory:
     """Write one run with real scores of made-up predictions."""
     plan = make_plan(run.request, manager)
     identity = fake_identity(plan, manager)
-    record = {**fake_record(plan, identity, run.status), **run.extra}
-    directory = RunDirectory.at(runs, plan.dataset_name, plan.method.name, record["run_id"])
+    directory = RunDirectory.at(runs, plan.dataset_name, plan.method.name, run_id(dict(identity)))
     directory.path.mkdir(parents=True, exist_ok=True)
+    record = fake_record(plan, identity, directory.path, run.status)
     if run.status == DONE:
         scored = fake_predictions(run)
-        sha = _save(directory.predictions_dir / "transductive.npz", scored.arrays())
-        record["predictions"] = {"transductive": {"file": "predictions/transductive.npz", "sha256": sha}}
-        _dump(directory.scores_path, fake_scores(scored, manager))
+        file = f"{PREDICTIONS}/{TRANSDUCTIVE}.npz"
+        sha256 = _save(directory.path / file, scored.arrays())
+        record = replace(record, predictions={TRANSDUCTIVE: StoredFile(file=file, sha256=sha256)})
+        dump_sealed(directory.path / SCORES, fake_scores(scored, manager).to_table())
         if run.embedding:
             centres = np.random.default_rng(1).normal(size=(CLASSES, 16))
             noise = np.random.default_rng(2).normal(size=(run.samples, 16))
             embedding = (3 * centres[scored.y_true] + noise).astype(np.float16)
-            arrays = {"ids": scored.ids, "embedding": embedding}
-            _save(directory.path / "embeddings" / "transductive.npz", arrays)
+            _save(directory.path / EMBEDDINGS / f"{TRANSDUCTIVE}.npz", {"ids": scored.ids, "embedding": embedding})
     for epoch in range(3):
         losses = {"cls_s": 1.0 / (epoch + 1), "rep_u": 2.0 / (epoch + 1)}
-        directory.append_event({"type": "epoch", "epoch": epoch, "epochs": 3, "lr": 0.1, "losses": losses})
-    (directory.path / "config.toml").write_text(f'method = "{plan.method.name}"\n')
-    _dump(directory.path / "env.json", {"python": "3.11", "packages": {"torch": "2"}, "cpu": "imaginary"})
-    _dump(directory.record_path, record)
+        append_event(directory.path, EpochEnd(epoch=epoch, epochs=3, lr=0.1, losses=losses))
+    (directory.path / CONFIG).write_text(f'method = "{plan.method.name}"\ndataset = "{plan.dataset_text}"\n')
+    dump_sealed(directory.path / ENVIRONMENT, fake_environment(**run.environment).to_table())
+    record = replace(record, files=hash_files(directory.path)) if run.status == DONE else record
+    dump_sealed(directory.record_path, {**record.to_table(), **run.extra})
     return directory
+
+
+def dump_sealed(path: Path, table: Mapping[str, Any]) -> None:
+    """A sealed table without the sync to disk that a real run makes and a test need not wait for."""
+    path.write_text(json.dumps({**table, SEAL: digest(table)}, sort_keys=True))
+
+
+def edit_sealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a sealed table as somebody would who knows how to seal it again; a run is named after its identity."""
+    table = {key: value for key, value in json.loads(path.read_text()).items() if key != SEAL}
+    change(table)
+    if "identity" in table:
+        table["run_id"] = run_id(table["identity"])
+    dump_sealed(path, table)
 
 
 def _save(path: Path, arrays: Mapping[str, Any]) -> str:
@@ -149,7 +176,3 @@ def _save(path: Path, arrays: Mapping[str, Any]) -> str:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(buffer.getvalue())
     return hashlib.sha256(buffer.getvalue()).hexdigest()
-
-
-def _dump(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, sort_keys=True))

@@ -47,6 +47,7 @@ class RunContext:
 
     log: receives events (dicts with a ``"type"``); the runner writes them to ``events.jsonl`` and shows progress.
     checkpoint_dir: where a trained method keeps its checkpoint, or None when it must not.
+    numerics: what decides the last bits here (processor, libraries, kernels); a checkpoint remembers its own.
     checkpoint_seconds: time between two checkpoints; shapes no result.
     cache_dir: where view banks and features live.
     store_key: identity of the image store, so that what is derived from it can be shared.
@@ -66,6 +67,7 @@ class RunContext:
     checkpoint_dir: Path | None = None
     checkpoint_seconds: float = field(default_factory=_checkpoint_seconds)
     resume: bool = True
+    numerics: Mapping[str, Any] = field(default_factory=dict)
     log: Callable[[Mapping[str, Any]], None] = _ignore
     load_backbone: Callable[[], Backbone] | None = None
     estimate_k: EstimateK | None = None

@@ -233,7 +233,7 @@ class Engine:
     def _state(self) -> checkpoint.State:
         return {
             "fingerprint": self._fingerprint(),
-            "threads": torch.get_num_threads(),
+            "numerics": self._numerics(),
             "epoch": self.epoch,
             "step": self.step,
             "total_steps": self.total_steps,
@@ -245,6 +245,9 @@ class Engine:
             "method": self.method.training_state(),
             "generators": rng.generator_states(self.method),
         }
+
+    def _numerics(self) -> dict[str, Any]:
+        return {**self.ctx.numerics, "threads": torch.get_num_threads()}
 
     def _checkpoint(self) -> None:
         directory = self.ctx.checkpoint_dir
@@ -278,10 +281,14 @@ class Engine:
         self.order, self.batch_size = state["order"].numpy(), state["batch_size"]
         self.meter.load_state(state["meter"])
         self._log(type="resumed", epoch=self.epoch, step=self.step, total_steps=self.total_steps)
-        if state["threads"] != torch.get_num_threads():
+        before, here = state.get("numerics") or {"threads": state.get("threads")}, self._numerics()
+        # What either side did not record cannot be compared.
+        other = [key for key in here if here[key] and before.get(key) and here[key] != before[key]]
+        if other:
+            told = "; ".join(f"{key} was {before[key]}, is {here[key]}" for key in other)
             self._log(
                 type="note",
-                message=f"This run began with {state['threads']} threads and goes on with {torch.get_num_threads()}: "
-                "sums are rounded differently, so the result may differ in the last digits.",
+                message=f"The checkpoint was made under other numerics ({told}): sums are rounded differently, so the "
+                "result may differ in the last digits.",
             )
         wait_for_all()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,14 @@ class Prediction:
     anchored: bool
     confidence: NDArray[np.float32] | None = None
     embedding: NDArray[np.float32] | None = None
+
+
+@runtime_checkable
+class Deployable(Protocol):
+    """A method that leaves a model behind which predicts without it."""
+
+    def save_model(self, directory: Path) -> None:
+        """Write the files of the trained model into a directory."""
 
 
 class Method(Protocol):

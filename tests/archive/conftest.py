@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 
@@ -17,7 +17,7 @@ def manager():
 @pytest.fixture
 def add_run(manager):
     def add(runs, seed=0, **more):
-        request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=seed)
+        request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=seed)
         return write_fake_run(runs, FakeRun(request=request, **more), manager)
 
     return add

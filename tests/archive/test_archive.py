@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 from gcdbench.cli.export import command as export_command
 from gcdbench.cli.import_ import command as import_command
 from gcdbench.core.errors import GCDBenchError, StoreError
+from gcdbench.core.identity import digest, run_id
 from gcdbench.runs.archive.layout import FORMAT, MANIFEST, ArchiveError, check_name
 from gcdbench.runs.archive.merge import merge_archive
 from gcdbench.runs.archive.pack import pack_runs
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.strict_json import SEAL
+from gcdbench.testing.stored import edit_sealed
 
 
 def tree(folder):
@@ -83,7 +86,7 @@ def test_runs_come_back_and_are_not_duplicated(tmp_path, add_run):
     pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
     merged = merge_archive(tmp_path / "a.zip", here)
     assert (len(merged.added), len(merged.present), merged.conflicts) == (2, 1, [])
-    assert sorted(e.record["seed"] for e in load_runs(here)) == [0, 1, 2, 7]
+    assert sorted(e.seed for e in load_runs(here)) == [0, 1, 2, 7]
     again = merge_archive(tmp_path / "a.zip", here)
     assert (len(again.added), len(again.present)) == (0, 3)
     name = merged.added[0]
@@ -126,8 +129,12 @@ def test_a_finished_run_whose_repetition_was_killed_is_kept(tmp_path, add_run):
     add_run(there, accuracy=0.5)
     directory = add_run(here, accuracy=0.9)
     pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
-    with directory.writing():
-        directory.begin(directory.record(), config_toml="", environment={})
+    previous = directory.path / "previous"  # as gcdbench 0.1 left it
+    previous.mkdir()
+    for entry in [entry for entry in directory.path.iterdir() if entry != previous]:
+        entry.rename(previous / entry.name)
+    directory.record_path.write_bytes((previous / "run.json").read_bytes())
+    edit_sealed(directory.record_path, lambda record: record.update(status="interrupted", predictions={}))
     assert directory.status() == "interrupted"
     before = tree(here)
     merged = merge_archive(tmp_path / "a.zip", here)
@@ -279,25 +286,33 @@ def edited(packed, file, change):
     """The archive's members with one JSON file changed and everything else, hashes included, made to fit."""
     name = f"{prefix_of(packed)}/{file}"
     value = json.loads(packed[name])
+    del value[SEAL]
     change(value)
-    return with_manifest({**packed, name: json.dumps(value).encode()})
+    seal = digest(value) if "NaN" not in json.dumps(value) else ""
+    return with_manifest({**packed, name: json.dumps({**value, SEAL: seal}).encode()})
+
+
+def named(record):
+    return {"run_id": run_id(record["identity"])}
 
 
 @pytest.mark.parametrize(
     ("file", "change", "reason"),
     [
         ("run.json", lambda r: r.update(schema=99), "schema 99"),
-        ("run.json", lambda r: r["identity"].update(seed=5), "not named after its identity"),
+        ("run.json", lambda r: r["identity"].update(seed=5), "does not follow from 'identity'"),
+        ("run.json", lambda r: (r["identity"].update(seed=5), r.update(named(r), seed=5)), "not named after"),
         ("run.json", lambda r: r.update(status="failed"), "not finished but failed"),
         ("run.json", lambda r: r.update(dataset="../../etc"), "belongs to"),
         ("run.json", lambda r: r.update(seed="<script>"), "'seed'"),
         ("run.json", lambda r: r["predictions"]["transductive"].update(sha256="0" * 64), "lacks the predictions"),
-        ("run.json", lambda r: r["predictions"]["transductive"].update(file="../x.npz"), "lacks the predictions"),
+        ("run.json", lambda r: r["predictions"]["transductive"].update(file="../x.npz"), "not a file of a run"),
         ("run.json", lambda r: r.update(predictions={}), "no predictions"),
         ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(all=99.9), "do not follow"),
-        ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(nmi="high"), "not numbers"),
+        ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(nmi="high"), "must be a table of numbers"),
         ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(all=float("nan")), "NaN"),
-        ("scores.json", lambda s: s.update(sets={}), "cannot be scored"),
+        ("scores.json", lambda s: s.update(sets={}), "no scores for"),
+        ("env.json", lambda e: e.update(packages=[]), "'packages' must be a table"),
     ],
 )
 def test_records_that_do_not_hold_together(tmp_path, packed, file, change, reason):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import RunRequest
-from gcdbench.testing.stored import FakeRun, write_fake_run
+from gcdbench.runs.request import Request
+from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def runs(tmp_path: Path) -> Path:
     """Two SimGCD runs on Kvasir that differ in a setting, and one of another seed."""
     store, manager = tmp_path / "runs", PluginManager(points=[])
     for seed, overrides in ((0, {}), (0, {"views": "bank:4"}), (1, {})):
-        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
+        request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
         write_fake_run(store, FakeRun(request=request), manager)
     return store
 
@@ -102,8 +102,7 @@ def test_an_export_takes_every_run_that_was_named(cli, runs: Path, tmp_path: Pat
     paths = sorted(path.parent for path in runs.rglob("run.json"))
     result = cli("export", tmp_path / "a.zip", paths[0].name, paths[1].resolve())
     assert "Packed 2 run(s)" in result.stdout
-    record = json.loads((paths[0] / "run.json").read_text())
-    (paths[0] / "run.json").write_text(json.dumps({**record, "status": "failed"}))
+    edit_sealed(paths[0] / "run.json", lambda record: record.update(status="failed"))
     result = cli("export", tmp_path / "b.zip", paths[0].name, paths[1].name)
     assert result.exit_code == 2
     assert f"Run '{paths[0].name}' is not finished" in result.stderr
@@ -127,7 +126,7 @@ def test_a_cost_that_could_not_be_measured_fails_the_sweep(
         'title = "Toll"\nkind = "cost"\nscores = ["gflops"]\n[presets.smoke]\nseeds = [0]\nstand_in = "always"\n'
         '[[columns]]\ndataset = "kvasir"\n[[rows]]\nmethod = "simgcd"\n'
     )
-    request = RunRequest(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", protocol="half", preset="smoke", seed=0)
     write_fake_run(tmp_path / "runs", FakeRun(request=request), PluginManager(points=[]))
     monkeypatch.setattr(
         "gcdbench.reporting.suites.costs.measure_runs", lambda *paths, **how: {"abc": "its model is gone"}

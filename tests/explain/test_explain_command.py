@@ -12,8 +12,12 @@ from click.testing import Result
 from PIL import Image
 
 from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.execution import Execution
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
+from gcdbench.testing.stored import edit_sealed
 
 PLUGIN = '''
 import torch
@@ -67,14 +71,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> tup
     manager = PluginManager(points=[], files=[file])
     ids = {}
     for method in ("small", "looking"):
-        request = RunRequest(
+        request = Request(
             method=method,
             dataset="phantom",
             overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "2", "batch_size": "16"},
             dataset_options={"n_per_class": "12"},
         )
         placement = Placement(runs=folder / "runs", workers=1, cache=shared_cache)
-        ids[method] = execute(make_plan(request, manager), placement, manager).directory.path.name
+        ids[method] = execute(
+            Execution(plan=make_plan(request, manager), placement=placement, manager=manager)
+        ).directory.path.name
     return file, folder / "runs", ids
 
 
@@ -127,9 +133,7 @@ def test_a_run_of_another_split_is_named(call: Callable[..., Result], trained: t
     _, runs, ids = trained
     record = next(runs.glob(f"*/*/{ids['small']}")) / "run.json"
     content = record.read_text()
-    other = json.loads(content)
-    other["identity"]["manifest_sha256"] = "0" * 64
-    record.write_text(json.dumps(other))
+    edit_sealed(record, lambda other: other["identity"].update(manifest_sha256="0" * 64))
     try:
         arguments = ("explain", ids["looking"], ids["small"], "--count", "0", "--out", tmp_path / "out", "--json")
         notes = json.loads(call(*arguments).stdout)["notes"]
@@ -210,8 +214,7 @@ def test_an_unfinished_run_is_refused(trained: tuple, tmp_path: Path) -> None:
     file, runs, ids = trained
     copy = tmp_path / "copy"
     shutil.copytree(next(runs.glob(f"*/*/{ids['small']}")), copy)
-    record = json.loads((copy / "run.json").read_text())
-    (copy / "run.json").write_text(json.dumps({**record, "status": "failed"}))
+    edit_sealed(copy / "run.json", lambda record: record.update(status="failed"))
     with pytest.raises(StoreError, match="failed, not done"):
         restore(RunDirectory(copy), PluginManager(points=[], files=[file]))
 

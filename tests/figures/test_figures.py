@@ -27,8 +27,9 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.events import EpochEnd
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 PUBLISHED = {"true_old_confusion": 7.05, "false_new": 2.02, "false_old": 14.5, "true_new_confusion": 3.65}
@@ -82,7 +83,8 @@ def test_confusion_in_percent_of_each_class_and_an_extra_column_only_when_used()
 
 
 def test_training_curves_take_the_last_of_repeated_epochs():
-    events = [{"epoch": e, "losses": {"cls": value}} for e, value in [(0, 9.0), (1, 8.0), (0, 3.0), (1, 2.0)]]
+    told = [(0, 9.0), (1, 8.0), (0, 3.0), (1, 2.0)]
+    events = [EpochEnd(epoch=epoch, epochs=2, lr=0.1, losses={"cls": value}) for epoch, value in told]
     figure = draw_training({"run": events})
     (line,) = figure.axes[0].lines
     assert list(line.get_xdata()) == [1, 2]
@@ -106,7 +108,7 @@ def test_tsne_keeps_separate_classes_apart():
 def stored(tmp_path_factory):
     runs, manager = tmp_path_factory.mktemp("runs"), PluginManager(points=[])
     for seed in (0, 1):
-        request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=seed)
+        request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=seed)
         directory = write_fake_run(runs, FakeRun(request=request, embedding=seed == 0), manager)
     return runs, manager, directory
 
@@ -155,7 +157,7 @@ def test_intervals_over_images_look_different_from_those_over_seeds():
 
 def test_figures_of_runs(stored):
     runs, _, directory = stored
-    by_seed = {e.record["seed"]: e.path for e in load_runs(runs)}
+    by_seed = {e.seed: e.path for e in load_runs(runs)}
     first = type(directory)(by_seed[0])
     assert "old 0" in texts(confusion_figure(first))
     assert "cls_s" in texts(training_figure([first]))

@@ -12,7 +12,7 @@ import pytest
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.executors.base import Job
-from gcdbench.runs.plan import Placement, RunRequest
+from gcdbench.runs.plan import Placement, Request
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
 BLOCKS = {
@@ -56,7 +56,7 @@ def test_the_metric_counts_clusters(documented) -> None:
 def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:
     executor = documented("my_executor").get("executors", "pool").load()()
     options = {"n_per_class": "6"}
-    request = RunRequest(
+    request = Request(
         method="pixels-kmeans", dataset="phantom", preset="smoke", overrides={"image_size": 32}, dataset_options=options
     )
     jobs = [Job(request=request, placement=Placement(runs=tmp_path / "runs", workers=0)) for request in (request,)]

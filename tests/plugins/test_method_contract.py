@@ -10,7 +10,10 @@ import pytest
 
 from gcdbench.core.errors import ConfigError, GCDBenchError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.execution import Execution
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 
 SOURCE = """
@@ -68,7 +71,7 @@ def written(tmp_path: Path):
         del sys.modules[name]
 
 
-REQUEST = RunRequest(method="mine", dataset="phantom", preset="smoke", overrides={"image_size": 32})
+REQUEST = Request(method="mine", dataset="phantom", preset="smoke", overrides={"image_size": 32})
 
 
 @pytest.mark.parametrize(
@@ -102,9 +105,9 @@ def test_a_setting_that_means_two_things_must_be_said_in_full(written, name: str
     [
         ("images.ids % 3", "gave ndarray, it must return a Prediction"),
         ("Prediction(**(fine | dict(k_hat=2)))", "has 2 clusters .* used cluster 2"),
-        ("Prediction(**fine, confidence=np.full(n, np.nan))", "confidence must be finite numbers, one an image"),
+        ("Prediction(**fine, confidence=np.full(n, np.nan))", "confidence must be finite numbers, one per image"),
         ("Prediction(**fine, confidence=np.zeros(n - 1))", "confidence must be finite"),
-        ("Prediction(**fine, embedding=np.zeros(n))", "embedding must be finite numbers, one row an image"),
+        ("Prediction(**fine, embedding=np.zeros(n))", "embedding must be finite numbers, one row per image"),
         ("Prediction(**fine, embedding=np.full((n, 2), np.inf))", "embedding must be finite"),
     ],
 )
@@ -113,17 +116,33 @@ def test_a_prediction_that_cannot_be_scored_or_drawn_is_refused(
 ) -> None:
     manager = written(prediction=prediction)
     with pytest.raises(GCDBenchError, match=said):
-        execute(make_plan(REQUEST, manager), Placement(runs=tmp_path / "runs", workers=0), manager)
+        execute(
+            Execution(
+                plan=make_plan(REQUEST, manager),
+                placement=Placement(runs=tmp_path / "runs", workers=0),
+                manager=manager,
+            )
+        )
 
 
 def test_a_sound_prediction_is_stored(written, tmp_path: Path) -> None:
     manager = written(prediction="Prediction(**fine, confidence=np.ones(n), embedding=np.ones((n, 2)))")
-    result = execute(make_plan(REQUEST, manager), Placement(runs=tmp_path / "runs", workers=0), manager)
-    assert result.scores["sets"]["transductive"]["n"] > 0
+    result = execute(
+        Execution(
+            plan=make_plan(REQUEST, manager), placement=Placement(runs=tmp_path / "runs", workers=0), manager=manager
+        )
+    )
+    assert result.scores.sets["transductive"].n > 0
 
 
 def test_a_trained_method_that_does_not_say_so_is_told_what_to_add(written, tmp_path: Path) -> None:
     manager = written(factory="Trained")
     with pytest.raises(ConfigError, match="does not say so") as caught:
-        execute(make_plan(REQUEST, manager), Placement(runs=tmp_path / "runs", workers=0), manager)
+        execute(
+            Execution(
+                plan=make_plan(REQUEST, manager),
+                placement=Placement(runs=tmp_path / "runs", workers=0),
+                manager=manager,
+            )
+        )
     assert "trained=True" in str(caught.value.hint)

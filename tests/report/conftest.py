@@ -16,7 +16,7 @@ from PIL import Image
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.report.build import build_report
 from gcdbench.reporting.suites.read import load_suite
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 HOSTILE = '<img src=x onerror="document.title=1"></summary><script>document.title=2</script>'
@@ -30,12 +30,12 @@ def report(tmp_path_factory):
     runs = folder / "runs"
     for method, accuracy in (("simgcd", 0.7), ("legogcd", 0.9), ("orca", 0.5)):
         for seed in (0, 1):
-            request = RunRequest(method=method, dataset="kvasir", preset="laptop", seed=seed)
+            request = Request(method=method, dataset="kvasir", preset="laptop", seed=seed)
             directory = write_fake_run(runs, FakeRun(request=request, accuracy=accuracy), manager)
     (directory.path / "attention").mkdir()
     Image.new("RGB", (40, 30), "red").save(directory.path / "attention" / "map.png")
     failed = FakeRun(
-        request=RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=7),
+        request=Request(method="simgcd", dataset="kvasir", preset="laptop", seed=7),
         status="failed",
         extra={"error": HOSTILE, "variant": HOSTILE, "traceback": HOSTILE},
     )

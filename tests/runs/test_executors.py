@@ -21,7 +21,7 @@ from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.executors.devices import visible_gpus
 from gcdbench.runs.executors.inline import InlineExecutor
 from gcdbench.runs.executors.process import ProcessExecutor
-from gcdbench.runs.plan import Placement, RunRequest
+from gcdbench.runs.plan import Placement, Request
 
 TOY = """
 import os, time
@@ -58,7 +58,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
     monkeypatch.setenv("GCDBENCH_PLUGINS", str(tmp_path / "toy.py"))
     get_manager.cache_clear()
     options = {"n_per_class": "6"}
-    request = RunRequest(
+    request = Request(
         method="toy", dataset="phantom", preset="smoke", overrides={"image_size": 32}, dataset_options=options
     )
     yield Job(request=request, placement=Placement(runs=tmp_path / "runs", workers=0))

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.directory import DONE, INTERRUPTED, RunDirectory
+from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import rescore
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.record import DONE, INTERRUPTED
 
 KILLS = 10
 OPTIONS = ("--method", "ss-kmeans", "--dataset", "phantom", "--preset", "smoke", "--quiet")

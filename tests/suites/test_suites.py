@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -17,9 +16,10 @@ from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import PROTOCOLS
-from gcdbench.testing.stored import FakeRun, write_fake_run
+from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
 
 SMALL = """
 title = "Small"
@@ -130,7 +130,7 @@ def test_missing_data_is_replaced_once_and_said(small, manager, nowhere):
 
 def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tmp_path):
     runs = tmp_path / "runs"
-    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     write_fake_run(runs, FakeRun(request=request), manager)
     write_fake_run(runs, FakeRun(request=replace(request, seed=1), status="failed"), manager)
     other = replace(request, seed=1, method="pixels-kmeans", dataset_options={"n_per_class": "999"})
@@ -146,21 +146,18 @@ def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tm
 
 
 def test_other_weights_are_another_run(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
-    record = json.loads(directory.record_path.read_text())
-    record["identity"]["weights_sha256"] = "random"
-    directory.record_path.write_text(json.dumps(record))
+    edit_sealed(directory.record_path, lambda record: record["identity"].update(weights_sha256="random"))
     finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
     assert finder.find(request) == []
 
 
 def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enough(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     for seed in (0, 1):
         directory = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=seed)), manager)
-        record = json.loads(directory.record_path.read_text())
-        directory.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+        edit_sealed(directory.record_path, lambda record: record.update(method="foreign"))
 
     def found(**changes):
         finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
@@ -170,13 +167,12 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
     assert found(protocol="half") == []
     assert found(overrides={"lr": 0.5}) == []
     other = write_fake_run(tmp_path, FakeRun(request=replace(request, seed=5, overrides={"lr": 0.5})), manager)
-    record = json.loads(other.record_path.read_text())
-    other.record_path.write_text(json.dumps({**record, "method": "foreign"}))
+    edit_sealed(other.record_path, lambda record: record.update(method="foreign"))
     assert found(seed=0) == []  # two settings under one name: nobody knows which of them is meant
 
 
 def test_a_request_that_cannot_be_planned_finds_nothing(manager, tmp_path):
-    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     write_fake_run(tmp_path, FakeRun(request=request), manager)
     finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
     assert len(finder.find(request)) == 1

@@ -8,7 +8,7 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.records import cell_records
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 SUITE = """
@@ -74,7 +74,7 @@ def store(tmp_path, manager):
 
         def add(self, method="simgcd", seeds=(0,), dataset="kvasir", preset="laptop", overrides=None, **more):
             for seed in seeds:
-                request = RunRequest(
+                request = Request(
                     method=method, dataset=dataset, preset=preset, seed=seed, overrides=dict(overrides or {})
                 )
                 directory = write_fake_run(self.path, FakeRun(request=request, **more), manager)

@@ -14,8 +14,8 @@ from click.testing import Result
 from scipy.optimize import linear_sum_assignment
 
 from gcdbench.reporting.tables.records import CellRecord, cell_records
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.record import DONE
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 TABLES = sorted((RESULTS / "tables").glob("*.md"))

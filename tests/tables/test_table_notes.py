@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
 from gcdbench.reporting.tables.grid import lay_out, p_text
 from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.index import Settings
 
 SEEDS = range(7)
 
@@ -31,8 +33,8 @@ def test_the_caption_says_when_all_seeds_share_a_split(store, suite, manager):
     store.add("simgcd", SEEDS)
     records = store.records()
     assert "the split is the same for every seed" in suite_table(suite, records, manager).caption
-    other = {**records[0].identity, "manifest_sha256": "of another split"}
-    mixed = [dataclasses.replace(records[0], identity=other), *records[1:]]
+    other = {**records[0].common.identity, "manifest_sha256": "of another split"}
+    mixed = [dataclasses.replace(records[0], common=Settings(digest="other", text=json.dumps(other))), *records[1:]]
     assert "the split is the same" not in suite_table(suite, [], manager).caption
     # Runs on another split are other runs: they are left out of the mean, and that is said.
     table = suite_table(suite, mixed, manager)

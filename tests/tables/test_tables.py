@@ -25,6 +25,7 @@ from gcdbench.reporting.tables.plain import plain_table
 from gcdbench.reporting.tables.render import FORMATS, render
 from gcdbench.reporting.tables.suite_table import choose_preset, suite_table
 from gcdbench.reporting.tables.terminal import fit
+from gcdbench.testing.stored import edit_sealed
 
 SEEDS = range(7)
 
@@ -137,9 +138,11 @@ def test_imported_runs_of_a_method_that_is_not_installed_are_still_shown(store, 
     directory = store.add("simgcd", [0])
     target = directory.path.parent.parent / "unheard-of" / directory.path.name
     shutil.copytree(directory.path, target)
-    record = json.loads((target / "run.json").read_text())
-    record["method"] = record["identity"]["method"] = "unheard-of"
-    (target / "run.json").write_text(json.dumps(record))
+
+    def rename(record):
+        record["method"] = record["identity"]["method"] = "unheard-of"
+
+    edit_sealed(target / "run.json", rename)
     text = (tmp_path / "two.toml").read_text()
     (tmp_path / "three.toml").write_text(text + '\n[[rows]]\nmethod = "unheard-of"\n')
     table = suite_table(load_suite(tmp_path / "three.toml"), store.records(), manager)
@@ -362,9 +365,7 @@ def test_intervals_of_shares_stay_between_0_and_100(store, suite, manager):
 
 def test_intervals_of_run_times_do_not_begin_below_0(store, suite, manager):
     store.add("simgcd", [0, 1])
-    records = [
-        replace(record, scores={**record.scores, "seconds": 10.0 + 500.0 * record.seed}) for record in store.records()
-    ]
+    records = [replace(record, spent={"seconds": 10.0 + 500.0 * record.seed}) for record in store.records()]
     entry = suite_table(suite, records, manager, scores=["seconds"]).entry("simgcd", "kvasir", "seconds")
     assert entry.low == 0
     assert entry.high > 510

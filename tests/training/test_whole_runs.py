@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,13 @@ import pytest
 
 from gcdbench.core.errors import TrainingError
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.directory import DONE, FAILED, RunDirectory
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.events import Resumed
+from gcdbench.runs.execution import Execution
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.record import DONE, FAILED
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 from gcdbench.testing.tiny import TinyBackbone
 from gcdbench.training import checkpoint
@@ -64,17 +68,19 @@ def manager(tmp_path: Path) -> PluginManager:
 
 
 def run(manager: PluginManager, runs: Path, method: str = "small") -> Any:
-    request = RunRequest(
+    request = Request(
         method=method,
         dataset="phantom",
         overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "3", "batch_size": "16"},
         dataset_options={"n_per_class": "8"},
     )
-    return execute(make_plan(request, manager), Placement(runs=runs, workers=1), manager)
+    return execute(
+        Execution(plan=make_plan(request, manager), placement=Placement(runs=runs, workers=1), manager=manager)
+    )
 
 
 def hashes(directory: RunDirectory) -> dict[str, str]:
-    return {name: entry["sha256"] for name, entry in directory.record()["predictions"].items()}
+    return {name: entry.sha256 for name, entry in directory.record().predictions.items()}
 
 
 def test_a_poisoned_loss_fails_the_run_with_step_and_values(manager: PluginManager, tmp_path: Path) -> None:
@@ -83,11 +89,11 @@ def test_a_poisoned_loss_fails_the_run_with_step_and_values(manager: PluginManag
     [record] = (tmp_path / "runs").glob("*/*/*/run.json")
     directory = RunDirectory(record.parent)
     assert directory.status() == FAILED
-    said = json.loads(record.read_text())["error"]
+    said = directory.record().error
     assert "step 3" in said
     assert "poison = nan" in said
     assert "cls_u = " in said
-    state = checkpoint.read_state(directory.checkpoint_dir / checkpoint.FAILED)
+    state = checkpoint.read_state(directory.path / "checkpoint" / checkpoint.FAILED)
     assert state["total_steps"] == 3
 
 
@@ -104,10 +110,9 @@ def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
     resumed = run(manager, tmp_path / "broken")
     assert resumed.directory.status() == DONE
     assert hashes(resumed.directory) == hashes(whole.directory)
-    assert whole.directory.record()["seconds"]["fit"] > 0
-    assert resumed.directory.record()["seconds"] == {}  # only its last part was timed
-    events = (resumed.directory.path / "events.jsonl").read_text().splitlines()
-    assert [e["total_steps"] for e in map(json.loads, events) if e["type"] == "resumed"] == [5]
+    assert whole.record.seconds["fit"] > 0
+    assert resumed.record.seconds == {}  # only its last part was timed
+    assert [event.total_steps for event in resumed.record.events if isinstance(event, Resumed)] == [5]
 
 
 def test_the_run_directory_holds_a_model_that_loads(manager: PluginManager, tmp_path: Path) -> None:

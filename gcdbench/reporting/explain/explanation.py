@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.errors import ConfigError, StoreError
+from gcdbench.core.errors import ConfigError
 from gcdbench.reporting.explain.confusion import (
     assigned_classes,
     most_confused_images,
@@ -22,7 +22,7 @@ from gcdbench.reporting.explain.images import Images
 from gcdbench.reporting.explain.localisation import BoolMaps, Localisation, Maps, localise
 from gcdbench.reporting.explain.maps import attention_maps
 from gcdbench.reporting.explain.restore import Trained
-from gcdbench.runs.predictions import ScoredSet, load_scored_set
+from gcdbench.runs.predictions import ScoredSet
 
 EXAMPLES = 3
 """Example images of each kind in a row of confused classes."""
@@ -36,15 +36,6 @@ class Explanation:
     localisation: dict[str, dict[str, Localisation]] = field(default_factory=dict)
     pairs: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def load_predictions(trained: Trained, which: str) -> ScoredSet:
-    """Stored predictions of one evaluation set of a run."""
-    files: Mapping[str, Mapping[str, str]] = trained.record.get("predictions") or {}
-    if which not in files:
-        raise StoreError(f"The run has no predictions '{which}'.", hint=f"It has: {', '.join(files) or 'none'}.")
-    entry = files[which]
-    return load_scored_set(trained.directory.path / entry["file"], entry["sha256"])
 
 
 def choose_images(scored: ScoredSet, wanted: Sequence[int], count: int) -> IntArray:
@@ -83,7 +74,7 @@ def compare_maps(
     for trained in runs:
         maps = attention_maps(trained.method, images.store.pixels, ids)
         found = {name: localise(values, masks) for name, values in maps.items()}
-        label = trained.name if trained.name not in scores else f"{trained.name} {trained.record['run_id'][:6]}"
+        label = trained.name if trained.name not in scores else f"{trained.name} {trained.record.run_id[:6]}"
         scores[label] = found
         columns += [(f"{label}\n{name}", found[name], maps[name]) for name in found]
     shown = np.flatnonzero(masks.any(axis=(1, 2)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gcdbench.core.config import apply_overrides, flatten
 from gcdbench.core.errors import PluginError, StoreError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import load_attribute
-from gcdbench.runs.directory import DONE, RunDirectory
+from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.plan import NoConfig
+from gcdbench.runs.reader import CONFIG, read_config
+from gcdbench.runs.record import DONE, Record
+from gcdbench.runs.strict_json import Fields
 from gcdbench.training.context import RunContext
 from gcdbench.training.deploy import load_auxiliary, load_model
 
@@ -25,21 +26,19 @@ class Trained:
     """A run and its method, ready to look at images; ``note`` says what is missing, if anything."""
 
     directory: RunDirectory
-    record: Mapping[str, Any]
+    record: Record
     method: ParametricMethod
     note: str = ""
 
     @property
     def name(self) -> str:
         """Method and variant, for tables and titles."""
-        variant = self.record.get("variant")
-        return f"{self.record['method']}/{variant}" if variant else str(self.record["method"])
+        return f"{self.record.method}/{self.record.variant}" if self.record.variant else self.record.method
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Class names, old ones first: what the stored true classes index."""
-        split = self.record["split"]
-        return (*split["old_classes"], *split["new_classes"])
+        return self.record.split.classes
 
 
 def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "cpu") -> Trained:
@@ -48,36 +47,36 @@ def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "c
     Where the method's plugin is not installed the saved model still is: it comes back without an attention of its own.
     """
     record = directory.record()
-    if directory.status() != DONE:
+    if record.status != DONE:
         raise StoreError(
-            f"The run '{directory.path.name}' is {directory.status()}, not done.", hint="Finish it with 'gcdbench run'."
+            f"The run '{directory.path.name}' is {directory.state_of(record)}, not done.",
+            hint="Finish it with 'gcdbench run'.",
         )
-    ctx = run_context(directory, manager, device=device)
-    saved = load_model(directory.path, ctx=ctx)
+    ctx = run_context(record, manager, device=device)
+    saved = load_model(record.home, ctx=ctx)
     saved.backbone.to(device)
     try:
-        spec = manager.get("methods", record["method"])
+        spec = manager.get("methods", record.method)
         factory = spec.load()
         config_class = load_attribute(spec.config) if spec.config else NoConfig
     except (UnknownName, PluginError, ImportError) as error:
-        note = f"The method '{record['method']}' cannot be loaded here ({error}): its own attention is left out."
+        note = f"The method '{record.method}' cannot be loaded here ({error}): its own attention is left out."
         return Trained(directory=directory, record=record, method=saved, note=note)
-    method = factory(apply_overrides(config_class(), flatten(record["identity"]["config"])), saved.task, ctx)
+    method = factory(apply_overrides(config_class(), flatten(record.config)), saved.task, ctx)
     method.load_state_dict(saved.state_dict())
-    method.load_auxiliary_state(load_auxiliary(directory.path))
+    method.load_auxiliary_state(load_auxiliary(record.home))
     return Trained(directory=directory, record=record, method=method)
 
 
-def run_context(directory: RunDirectory, manager: PluginManager, *, device: str = "cpu") -> RunContext:
+def run_context(record: Record, manager: PluginManager, *, device: str = "cpu") -> RunContext:
     """A context with the run's backbone and size. Views are made online: a look must not build a bank of views."""
-    record = directory.record()
-    settings = tomllib.loads((directory.path / "config.toml").read_text(encoding="utf-8")).get("settings", {})
-    spec = manager.get("backbones", record["backbone"])
+    settings = Fields(read_config(record), str(record.home / CONFIG)).inner("settings", {})
+    spec = manager.get("backbones", record.backbone)
     return RunContext(
-        seed=int(record["seed"]),
-        image_size=int(record["image_size"]),
+        seed=record.seed,
+        image_size=record.image_size,
         device=device,
         views="online",
-        augmentation=str(settings.get("augmentation", "paper")),
-        load_backbone=lambda: spec.load()(settings.get("weights")),
+        augmentation=settings.text("augmentation", "paper"),
+        load_backbone=lambda: spec.load()(settings.optional_text("weights")),
     )

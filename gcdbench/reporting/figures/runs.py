@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcdbench.reporting.figures.style import CYCLE, LEGEND, new_figure
+from gcdbench.runs.events import EpochEnd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,14 +43,14 @@ def draw_confusion(matrix: NDArray[np.int64], classes: Sequence[str], k_old: int
     return figure
 
 
-def draw_training(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Loss terms by epoch, one panel a run; ``curves`` holds each run's ``epoch`` events."""
+def draw_training(curves: Mapping[str, Sequence[EpochEnd]]) -> Figure:
+    """Loss terms by epoch, one panel per run; ``curves`` holds the ends of each run's epochs."""
     figure, axes = new_figure(max(1, len(curves)), width=3.6, height=2.6)
     for axis, (title, events) in zip(axes, curves.items(), strict=False):
-        events = list({event["epoch"]: event for event in events}.values())  # a resumed run repeats epochs: last wins
-        names = list(dict.fromkeys(name for event in events for name in event.get("losses", {})))
+        events = list({event.epoch: event for event in events}.values())  # a resumed run repeats epochs: last wins
+        names = list(dict.fromkeys(name for event in events for name in event.losses))
         for i, name in enumerate(names):
-            points = [(e["epoch"] + 1, e["losses"][name]) for e in events if name in e.get("losses", {})]
+            points = [(event.epoch + 1, event.losses[name]) for event in events if name in event.losses]
             axis.plot(*zip(*points, strict=True), color=CYCLE[i % len(CYCLE)], label=name, linewidth=1.2)
         axis.set_xlabel("epoch")
         axis.set_ylabel("loss term, weighted")

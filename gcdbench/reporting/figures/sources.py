@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from gcdbench.reporting.figures.runs import draw_confusion, draw_embedding, draw
 from gcdbench.reporting.figures.style import add_caption
 from gcdbench.reporting.suites.model import Suite
 from gcdbench.reporting.tables.model import Entry, ResultTable
+from gcdbench.runs.attempt import EMBEDDINGS
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.predictions import load_arrays, load_scored_set
+from gcdbench.runs.events import EpochEnd
+from gcdbench.runs.predictions import load_arrays, load_predictions
+from gcdbench.runs.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,38 +128,34 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
     return figure
 
 
-def _classes(record: dict[str, Any]) -> list[str]:
-    split = record.get("split") or {}
-    return [*split.get("old_classes", ()), *split.get("new_classes", ())]
-
-
-def _title(record: dict[str, Any]) -> str:
-    variant = f":{record['variant']}" if record.get("variant") else ""
-    return f"{record.get('method')}{variant} on {record.get('dataset')}, seed {record.get('seed')}"
+def _classes(record: Record, count: int) -> list[str]:
+    """Names of the classes that were scored, or their numbers where the record does not name as many."""
+    known = record.split.classes
+    return list(known) if len(known) == count else [str(number) for number in range(count)]
 
 
 def confusion_figure(directory: RunDirectory, evaluation: str = "transductive") -> Figure:
     """The stored confusion matrix of one run."""
     record = directory.record()
-    scored = directory.scores()["sets"].get(evaluation)
-    if scored is None:
+    scored = record.scores.sets.get(evaluation) if record.scores else None
+    if scored is None or not scored.confusion:
         raise ConfigError(f"The run '{directory.path.name}' was not scored on '{evaluation}'.")
-    matrix = np.asarray(scored["confusion"])
-    names = _classes(record) or [str(c) for c in range(len(matrix))]
-    return draw_confusion(matrix, names, int(scored["k_old"]), _title(record))
+    matrix = np.asarray(scored.confusion)
+    return draw_confusion(matrix, _classes(record, len(matrix)), scored.k_old, record.title)
 
 
 def training_figure(directories: Sequence[RunDirectory]) -> Figure:
     """Loss terms of trained runs."""
-    titles = [_title(d.record()) for d in directories]
+    records = [directory.record() for directory in directories]
+    titles = [record.title for record in records]
     # Runs that differ in a setting only have one title.
     names = [
-        title if titles.count(title) == 1 else f"{title} ({d.path.name[:8]})"
-        for title, d in zip(titles, directories, strict=True)
+        record.title if titles.count(record.title) == 1 else f"{record.title} ({record.run_id[:8]})"
+        for record in records
     ]
     curves = {
-        name: [event for event in d.events() if event.get("type") == "epoch"]
-        for name, d in zip(names, directories, strict=True)
+        name: [event for event in record.events if isinstance(event, EpochEnd)]
+        for name, record in zip(names, records, strict=True)
     }
     curves = {title: events for title, events in curves.items() if events}
     if not curves:
@@ -167,18 +166,18 @@ def training_figure(directories: Sequence[RunDirectory]) -> Figure:
 def embedding_figure(directory: RunDirectory, evaluation: str = "transductive") -> Figure:
     """t-SNE of one run's stored embedding."""
     record = directory.record()
-    file = directory.path / "embeddings" / f"{evaluation}.npz"
+    file = record.home / EMBEDDINGS / f"{evaluation}.npz"
     if not file.is_file():
         raise ConfigError(
             f"The run '{directory.path.name}' has no stored embedding.",
             hint="Methods that return one store it; an archive carries it only with 'export --embeddings'.",
         )
-    entry = record["predictions"][evaluation]
-    scored = load_scored_set(directory.path / entry["file"], entry["sha256"])
-    arrays = load_arrays(file, None)
+    scored = load_predictions(record, evaluation)
+    known = record.files.get(f"{EMBEDDINGS}/{evaluation}.npz")
+    arrays = load_arrays(file, known.sha256 if known else None)
     if not np.array_equal(arrays["ids"], scored.ids):
         raise ConfigError(f"The embedding of run '{directory.path.name}' is not of the samples that were scored.")
     chosen = sample_evenly(len(scored.ids))
     k_old = int(scored.is_old.sum())
-    names = _classes(record) or [str(c) for c in range(len(scored.is_old))]
-    return draw_embedding(tsne(arrays["embedding"][chosen]), scored.y_true[chosen], names, k_old, _title(record))
+    names = _classes(record, len(scored.is_old))
+    return draw_embedding(tsne(arrays["embedding"][chosen]), scored.y_true[chosen], names, k_old, record.title)

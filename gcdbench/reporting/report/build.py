@@ -26,8 +26,8 @@ from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.plain import plain_table
 from gcdbench.reporting.tables.records import CellRecord, cell_records
 from gcdbench.reporting.tables.suite_table import choose_preset, runs_of_suite, suite_table
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.record import DONE
 
 MOST_CARDS = 200
 FIRST = ("main", "errors", "ablation", "faac-buildup")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
-from gcdbench.core.files import read_json
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.report.plots import picture
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE, RunDirectory
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.numerics import NOT_RECORDED
+from gcdbench.runs.reader import CONFIG, read_checked, read_origin
+from gcdbench.runs.record import DONE, Record, SetScores
 
 SUMMARY_SCORES = ("all", "old", "new")
 PICTURE_FOLDERS = ("attention", "explain")
@@ -39,77 +39,62 @@ def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | Non
 
 
 def _body(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None) -> str:
-    directory = RunDirectory(record.path)
-    stored = directory.record()
+    stored = RunDirectory(record.path).record()
     parts = []
     if record.problem:
         parts.append(f'<p class="bad">{escape(record.problem)}</p>')
-    parts.append(_facts(stored, _optional(record.path / "env.json"), _optional(record.path / "imported.json")))
-    if record.status == DONE:
-        for name, scored in directory.scores().get("sets", {}).items():
-            parts.append(_scores(name, scored, catalogue))
-            parts.append(_confusion(name, scored, stored))
+    parts.append(_facts(stored))
+    for name, scored in (stored.scores.sets if stored.scores else {}).items():
+        parts.append(_scores(name, scored, catalogue))
+        parts.append(_confusion(name, scored, stored))
     parts.append(_pictures(record, pictures))
-    config = record.path / "config.toml"
+    config = stored.home / CONFIG
     if config.is_file():
-        text = config.read_text(encoding="utf-8", errors="replace")
+        text = read_checked(stored, CONFIG).decode(errors="replace")
         parts.append(f"<details><summary>config.toml</summary><div><pre>{escape(text)}</pre></div></details>")
-    if stored.get("traceback"):
-        trace = escape(str(stored["traceback"]))
+    if stored.traceback:
+        trace = escape(stored.traceback)
         parts.append(f"<details><summary>Traceback</summary><div><pre>{trace}</pre></div></details>")
     return "\n".join(filter(None, parts))
 
 
-def _optional(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    value = read_json(path)
-    return value if isinstance(value, dict) else {}
-
-
-def _facts(stored: Mapping[str, Any], env: Mapping[str, Any], imported: Mapping[str, Any]) -> str:
-    identity, git = stored.get("identity") or {}, env.get("git") or {}
-    packages = env.get("packages") or {}
-    times = stored.get("seconds") or {}
+def _facts(stored: Record) -> str:
+    env = stored.environment
     facts = {
-        "run": stored.get("run_id"),
-        "protocol": f"{stored.get('protocol')}, K {(identity.get('protocol') or {}).get('k_policy', '?')}",
-        "split sha256": identity.get("manifest_sha256"),
-        "backbone": f"{stored.get('backbone')} at {stored.get('image_size')} px, views {stored.get('views')}",
-        "weights sha256": identity.get("weights_sha256"),
-        "method version": identity.get("method_version"),
-        "time": ", ".join(f"{name} {seconds:.1f} s" for name, seconds in times.items()),
-        "started": stored.get("started"),
-        "machine": ", ".join(str(env[key]) for key in ("cpu", "gpu", "platform") if env.get(key)),
-        "threads": env.get("threads"),
-        "versions": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
-        "source": f"{git.get('commit', '')[:12]}{' (changed)' if git.get('dirty') else ''}" if git else "",
-        "accepted data issues": "; ".join(map(str, stored.get("accepted_data_issues") or ())),
-        "imported from archive": imported.get("archive_sha256"),
+        "run": stored.run_id,
+        "protocol": f"{stored.protocol}, K {stored.k_policy}",
+        "split sha256": stored.split_sha256,
+        "backbone": f"{stored.backbone} at {stored.image_size} px, views {stored.views}",
+        "weights sha256": stored.weights_sha256,
+        "method version": stored.method_version,
+        "time": ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stored.seconds.items()),
+        "started": stored.started,
+        "machine": ", ".join(filter(None, (env.cpu, env.gpu, env.platform))),
+        "threads": str(env.threads or ""),
+        "numerics": str(env.numerics or NOT_RECORDED),
+        "versions": ", ".join(f"{name} {version}" for name, version in env.packages.items() if version),
+        "source": f"{env.commit[:12]}{' (changed)' if env.dirty else ''}",
+        "accepted data issues": "; ".join(stored.accepted_data_issues),
+        "imported from archive": read_origin(stored.home),
     }
-    rows = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"
-        for name, value in facts.items()
-        if value not in ("", None)
-    )
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{rows}</dl>"
 
 
-def _scores(name: str, scored: Mapping[str, Any], catalogue: ScoreCatalogue) -> str:
-    values: Mapping[str, float] = scored.get("scores") or {}
+def _scores(name: str, scored: SetScores, catalogue: ScoreCatalogue) -> str:
+    values = scored.scores
     head = "".join(f"<th scope='col'>{escape(catalogue[key].title)}</th>" for key in values)
     cells = "".join(f"<td>{value:.2f}</td>" for value in values.values())
-    caption = f"<caption>{escape(name)}, n = {scored.get('n')}, w = {scored.get('old_share', 0):.3f}</caption>"
+    caption = f"<caption>{escape(name)}, n = {scored.n}, w = {scored.old_share:.3f}</caption>"
     table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody><tr>{cells}</tr></tbody></table>"
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Scores">{table}</div>'
 
 
-def _confusion(name: str, scored: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
-    matrix: Sequence[Sequence[int]] = scored.get("confusion") or []
+def _confusion(name: str, scored: SetScores, stored: Record) -> str:
+    matrix, k_old = scored.confusion, scored.k_old
     if not matrix or len(matrix) > 30:
         return ""
-    split, k_old = stored.get("split") or {}, int(scored.get("k_old", 0))
-    names = [*split.get("old_classes", ()), *split.get("new_classes", ())] or [str(i) for i in range(len(matrix))]
+    names = stored.split.classes if len(stored.split.classes) == len(matrix) else range(len(matrix))
     unmapped = any(row[-1] for row in matrix)
     width = len(matrix[0]) if unmapped else len(matrix[0]) - 1
     lines = []

@@ -8,13 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from gcdbench.core.errors import GCDBenchError
-from gcdbench.core.files import read_json, write_json
+from gcdbench.core.errors import StoreError
 from gcdbench.reporting.tables.records import CellRecord
-
-COST_FILE = "cost.json"
+from gcdbench.runs.reader import COST, read_cost
+from gcdbench.runs.strict_json import write_sealed
 
 
 def measure_runs(paths: Sequence[Path], *, device: str, threads: int) -> dict[str, str]:
@@ -24,7 +22,7 @@ def measure_runs(paths: Sequence[Path], *, device: str, threads: int) -> dict[st
     """
     errors: dict[str, str] = {}
     for path in paths:
-        if (path / COST_FILE).is_file():
+        if (path / COST).is_file():
             continue
         command = [sys.executable, "-m", "gcdbench.cli.main", "cost", str(path), "--json"]
         command += ["--device", device, "--threads", str(threads)]
@@ -36,23 +34,20 @@ def measure_runs(paths: Sequence[Path], *, device: str, threads: int) -> dict[st
         except ValueError as error:
             errors[path.name] = str(error)
             continue
-        write_json(path / COST_FILE, measured)
+        write_sealed(path / COST, measured)
     return errors
 
 
 def with_cost(record: CellRecord) -> CellRecord:
     """The record with its measured cost among its scores, where there is one."""
-    file = record.path / COST_FILE
-    if not file.is_file():
-        return record
     try:
-        measured = read_json(file)
-    except GCDBenchError:
+        measured = read_cost(record.path)
+    except StoreError:  # damaged: it is measured again
         return record
-    return replace(record, scores={**record.scores, **_scores(measured)}) if isinstance(measured, dict) else record
+    return replace(record, measured=_scores(measured)) if measured else record
 
 
-def _scores(measured: Mapping[str, Any]) -> dict[str, float]:
+def _scores(measured: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, key, scale in (
         ("parameters_m", "parameters", 1e-6),
@@ -62,7 +57,6 @@ def _scores(measured: Mapping[str, Any]) -> dict[str, float]:
         ("weights_mb", "weights_mb", 1.0),
         ("activations_mb", "activations_mb", 1.0),
     ):
-        value = measured.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[name] = scale * value
+        if key in measured:
+            found[name] = scale * measured[key]
     return found

@@ -7,17 +7,15 @@ is in the identity, is known only to those who have opened it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.identity import digest
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan, split_dataset_name
+from gcdbench.runs.plan import Materials, Plan, make_plan, split_dataset_name
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import default_protocol
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
@@ -25,22 +23,13 @@ FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Digest of what a request fixes, but for the dataset."""
-    return digest({key: value for key, value in identity.items() if key not in FROM_DATA})
+    """Digest of what a request fixes, but for the dataset and the seed."""
+    return digest({key: value for key, value in identity.items() if key not in (*FROM_DATA, "seed")})
 
 
-def plan_fingerprint(plan: RunPlan) -> str:
+def plan_fingerprint(plan: Plan) -> str:
     """The fingerprint that a run of this plan will have."""
-    identity = identity_of(
-        plan,
-        manifest_sha256="",
-        store_key="",
-        dataset_id=plan.dataset_name,
-        weights_sha256="",
-        world_size=1,
-        accepted_issues=(),
-    )
-    return fingerprint(identity)
+    return fingerprint(plan.identity(Materials(dataset=plan.dataset_name)))
 
 
 class RunFinder:
@@ -48,14 +37,18 @@ class RunFinder:
 
     def __init__(self, records: Iterable[CellRecord], manager: PluginManager) -> None:
         self._manager = manager
-        self._by_fingerprint: dict[str, list[CellRecord]] = {}
+        self._by_fingerprint: dict[tuple[str, int], list[CellRecord]] = {}
         self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
         self._weights: dict[tuple[str, str | None], str | None] = {}
+        fingerprints: dict[str, str] = {}
         for record in records:
-            self._by_fingerprint.setdefault(fingerprint(record.identity), []).append(record)
+            key = fingerprints.get(record.settings)
+            if key is None:
+                key = fingerprints[record.settings] = fingerprint(record.common.identity)
+            self._by_fingerprint.setdefault((key, record.seed), []).append(record)
             self._by_name.setdefault(_name_of_record(record), []).append(record)
 
-    def find(self, request: RunRequest) -> list[CellRecord]:
+    def find(self, request: Request) -> list[CellRecord]:
         """Every run, whatever its state, that the request means."""
         try:
             plan = make_plan(request, self._manager)
@@ -63,7 +56,7 @@ class RunFinder:
             return self._find_by_name(request)
         return self.find_plan(plan)
 
-    def _find_by_name(self, request: RunRequest) -> list[CellRecord]:
+    def _find_by_name(self, request: Request) -> list[CellRecord]:
         """Imported runs of a method whose plugin is not installed here, by what their records say.
 
         A method that is known has no such runs: its request is impossible. And where records of one name differ in
@@ -77,19 +70,19 @@ class RunFinder:
             return []
         return [record for record in like if record.seed == request.seed]
 
-    def find_plan(self, plan: RunPlan) -> list[CellRecord]:
+    def find_plan(self, plan: Plan) -> list[CellRecord]:
         """The same for a resolved request."""
-        found = self._by_fingerprint.get(plan_fingerprint(plan), [])
+        found = self._by_fingerprint.get((plan_fingerprint(plan), plan.seed), [])
         weights = self._weights_of(plan)
         return [
             record
             for record in found
-            if (weights is None or record.identity.get("weights_sha256") == weights)
+            if (weights is None or record.weights_sha256 == weights)
             and dict(record.dataset_options) == dict(plan.dataset_options)
-            and (record.dataset == plan.dataset_text or _called(record.path) == plan.dataset_text)
+            and plan.dataset_text in (record.dataset, record.called)
         ]
 
-    def _weights_of(self, plan: RunPlan) -> str | None:
+    def _weights_of(self, plan: Plan) -> str | None:
         """Hash of the weights a run would start from; None where it cannot be told cheaply."""
         if not plan.method.needs_backbone:
             return None
@@ -103,18 +96,9 @@ class RunFinder:
         return self._weights[key]
 
 
-@lru_cache(maxsize=4096)
-def _called(run: Path) -> str | None:
-    """The dataset as it was written when the run was made."""
-    try:
-        return str(tomllib.loads((run / "config.toml").read_text(encoding="utf-8")).get("dataset"))
-    except (OSError, ValueError):  # a damaged copy of what the record says
-        return None
-
-
 def _name_of_record(record: CellRecord) -> tuple[object, ...]:
     return (record.method, record.variant, record.dataset, record.preset, record.k_policy)
 
 
-def _name_of_request(request: RunRequest) -> tuple[object, ...]:
+def _name_of_request(request: Request) -> tuple[object, ...]:
     return (request.method, request.variant or "", request.dataset, request.preset or "", request.k_policy)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gcdbench.core.errors import UnknownName
-from gcdbench.runs.plan import RunRequest
+from gcdbench.runs.request import Request
 
 StandIn = Literal["never", "missing", "always"]
 PHANTOM = "phantom"
@@ -101,9 +101,9 @@ def _refuse_unknown(kind: str, names: Sequence[str], known: set[str]) -> None:
 
 def request_for(
     suite: Suite, row: SuiteRow, column: SuiteColumn, preset: SuitePreset, seed: int, *, protocol: str | None = None
-) -> RunRequest:
+) -> Request:
     """The run behind one cell and seed."""
-    return RunRequest(
+    return Request(
         method=row.method,
         variant=row.variant,
         dataset=column.dataset,

@@ -14,9 +14,10 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
 from gcdbench.reporting.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE, RUNNING
-from gcdbench.runs.plan import RunPlan, RunRequest, make_plan, split_dataset_name
+from gcdbench.runs.plan import Plan, make_plan, split_dataset_name
 from gcdbench.runs.presets import get_preset
+from gcdbench.runs.record import DONE, RUNNING
+from gcdbench.runs.request import Request
 from gcdbench.splits.protocol import require_protocol
 
 
@@ -27,7 +28,7 @@ class PlannedRun:
     row: str
     title: str
     column: str
-    request: RunRequest
+    request: Request
     state: str
     problem: str = ""
     seconds: float | None = None
@@ -102,7 +103,7 @@ def _plan_one(
     row: str,
     title: str,
     column: SuiteColumn,
-    request: RunRequest,
+    request: Request,
     problem: str,
     manager: PluginManager,
     finder: RunFinder,
@@ -119,7 +120,7 @@ def _plan_one(
         )
         planned_run = planned("impossible", problem=error.message, mistaken=installed)
         return f"{row}/{column.dataset}/{request.seed}", planned_run
-    key = f"{plan.dataset_text} {plan_fingerprint(plan)}"
+    key = f"{plan.dataset_text} {plan_fingerprint(plan)} {plan.seed}"
     found = finder.find_plan(plan)
     done = [record for record in found if record.status == DONE]
     if done:
@@ -141,7 +142,7 @@ class _Estimate:
                 like = (record.dataset, record.preset)
                 self._known.setdefault((*like, record.method), []).append(record.seconds)
 
-    def seconds(self, plan: RunPlan) -> float | None:
+    def seconds(self, plan: Plan) -> float | None:
         """Seconds of one run, None where nothing is known."""
         like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
         if like:
@@ -153,7 +154,7 @@ class _Estimate:
         return passes * total / get_preset(plan.preset).views_per_second
 
 
-def _samples(plan: RunPlan) -> int | None:
+def _samples(plan: Plan) -> int | None:
     if plan.dataset_name == PHANTOM and "n_per_class" in plan.dataset_options:
         return 8 * int(plan.dataset_options["n_per_class"])
     try:

@@ -7,9 +7,10 @@ import numpy as np
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.metrics.assignment import contingency, match
 from gcdbench.reporting.statistics import Interval, bootstrap_interval
-from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord
+from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.predictions import ScoredSet, load_scored_set
+from gcdbench.runs.predictions import ScoredSet, load_predictions
+from gcdbench.runs.record import TRANSDUCTIVE
 
 ACCURACIES = ("all", "old", "new")
 
@@ -46,7 +47,7 @@ class RunBootstrap:
 
     def _load(self, record: CellRecord) -> ScoredSet | None:
         try:
-            entry = RunDirectory(record.path).record()["predictions"][self._evaluation]
-            return load_scored_set(record.path / entry["file"], entry["sha256"])
-        except (GCDBenchError, KeyError):
+            stored = RunDirectory(record.path).record()
+            return load_predictions(stored, self._evaluation)
+        except GCDBenchError:
             return None

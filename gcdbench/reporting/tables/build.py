@@ -10,7 +10,7 @@ from gcdbench.reporting.published.reported import Rounded
 from gcdbench.reporting.statistics import Interval, compare_with_best, mean_rank, summarise
 from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE, FAILED
+from gcdbench.runs.record import DONE, FAILED
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]
 """(row key, column key) -> every run of that cell, whatever its state."""

@@ -11,8 +11,8 @@ from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.presets import PRESETS
+from gcdbench.runs.record import DONE
 
 LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px", "settings")
 

@@ -27,9 +27,9 @@ from gcdbench.reporting.tables.against import difference_table
 from gcdbench.reporting.tables.build import Bootstrap, Runs, build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.plan import split_dataset_name
 from gcdbench.runs.presets import PRESETS
+from gcdbench.runs.record import DONE
 from gcdbench.splits.protocol import default_protocol, require_protocol
 
 PAPER = "paper"
@@ -100,16 +100,11 @@ def _on_one_split(cells: Mapping[str, Sequence[CellRecord]]) -> tuple[dict[str, 
 
     A request does not say which: its protocol makes another split of other images, or of images that were added.
     """
-    done = Counter(
-        record.identity.get("manifest_sha256") for found in cells.values() for record in found if record.status == DONE
-    )
+    done = Counter(record.split_sha256 for found in cells.values() for record in found if record.status == DONE)
     if len(done) < 2:
         return {row: list(found) for row, found in cells.items()}, 0
     [(usual, count)] = done.most_common(1)
-    kept = {
-        row: [record for record in found if record.identity.get("manifest_sha256") == usual]
-        for row, found in cells.items()
-    }
+    kept = {row: [record for record in found if record.split_sha256 == usual] for row, found in cells.items()}
     return kept, done.total() - count
 
 
@@ -248,7 +243,7 @@ def _one_split(heads: Sequence[ColumnHead], runs: Runs) -> bool:
     """Whether all runs of each dataset had the same labelled and unlabelled images."""
     splits: dict[str, set[object]] = {head.key: set() for head in heads}
     for (_, column), found in runs.items():
-        splits[column] |= {record.identity.get("manifest_sha256") for record in found}
+        splits[column] |= {record.split_sha256 for record in found}
     return any(splits.values()) and all(len(split) <= 1 for split in splits.values())
 
 
@@ -290,7 +285,7 @@ def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     rebuilt = sorted({record.method for record in used if record.reconstruction})
     if rebuilt:
         notes.append(f"Reconstructions without reference code: {', '.join(rebuilt)}.")
-    accepted = {record.dataset for record in used if record.identity.get("accepted_data_issues")}
+    accepted = {record.dataset for record in used if record.accepted_data_issues}
     if accepted:
         notes.append(f"Runs on {', '.join(sorted(accepted))} accepted known data issues.")
     return notes

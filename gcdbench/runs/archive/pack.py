@@ -47,7 +47,7 @@ def pack_runs(
     files: dict[str, Path] = {}
     count = 0
     for run in sorted(chosen):
-        _check_predictions(run)
+        check_predictions(run)
         prefix = run.relative_to(runs).as_posix()
         files |= {
             check_name(f"{prefix}/{path.relative_to(run).as_posix()}"): path
@@ -73,12 +73,14 @@ def pack_runs(
     return Packed(path=target, runs=count, files=len(files), size=target.stat().st_size)
 
 
-def _check_predictions(run: Path) -> None:
-    for entry in (RunDirectory(run).record().get("predictions") or {}).values():
-        if not (run / entry["file"]).is_file() or _hash(run / entry["file"]) != entry["sha256"]:
+def check_predictions(run: Path) -> None:
+    """Refuse a run whose predictions are not those it recorded."""
+    for entry in RunDirectory(run).record().predictions.values():
+        file = run / entry.file
+        if not file.is_file() or _hash(file) != entry.sha256:
             raise StoreError(
-                f"'{run / entry['file']}' is missing or does not match its hash, so the run cannot be packed.",
-                hint="'gcdbench doctor' lists damaged runs.",
+                f"'{file}' is missing or does not match its hash, so the run cannot be packed.",
+                hint="'gcdbench verify' lists damaged runs.",
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gcdbench.core.errors import GCDBenchError
-from gcdbench.core.identity import run_id
+from gcdbench.core.errors import GCDBenchError, StoreError
 from gcdbench.metrics.accuracy import accuracy
 from gcdbench.runs.archive.layout import (
     DAMAGE,
@@ -27,17 +25,22 @@ from gcdbench.runs.archive.layout import (
     read_manifest,
     refuse,
 )
-from gcdbench.runs.directory import DONE, SCHEMA, RunDirectory
+from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.predictions import ScoredSet
+from gcdbench.runs.reader import (
+    ENVIRONMENT,
+    EVENTS,
+    RECORD,
+    SCORES,
+    parse_environment,
+    parse_events,
+    parse_record,
+    parse_scores,
+)
+from gcdbench.runs.record import DONE, Environment, Record, Scores
 
 CHUNK = 2**20
 DEFAULT_LIMIT = 8 * 2**30
-FIELDS: dict[Any, tuple[str, ...]] = {
-    str: ("run_id", "method", "dataset", "preset", "protocol", "backbone"),
-    int: ("seed", "image_size"),
-    (str, type(None)): ("variant",),
-    dict: ("identity", "predictions"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,8 @@ class ArchivedRun:
     """A run that passed every check; ``files`` are its members' names, ``prefix`` is ``dataset/method/run_id``."""
 
     prefix: str
-    record: Mapping[str, Any]
+    record: Record
+    environment: Environment
     files: Mapping[str, FileEntry]
 
 
@@ -112,51 +116,32 @@ def read_member(archive: zipfile.ZipFile, name: str, entry: FileEntry) -> bytes:
 def _verify_run(archive: zipfile.ZipFile, prefix: str, files: Mapping[str, FileEntry]) -> ArchivedRun:
     # One run at a time is held in memory; its predictions are needed to check its scores.
     contents = {name.removeprefix(f"{prefix}/"): read_member(archive, name, entry) for name, entry in files.items()}
-    record = _parse(prefix, contents, "run.json")
-    if record.get("schema") != SCHEMA:
-        raise refuse(f"run '{prefix}' has schema {record.get('schema')}, this gcdbench reads {SCHEMA}")
-    identity = record.get("identity")
+    try:
+        record = parse_record(_member(prefix, contents, RECORD), Path(prefix))
+        environment = parse_environment(_member(prefix, contents, ENVIRONMENT), f"{prefix}/{ENVIRONMENT}")
+        scores = parse_scores(_member(prefix, contents, SCORES), f"{prefix}/{SCORES}")
+        parse_events(contents.get(EVENTS, b""), f"{prefix}/{EVENTS}")
+    except StoreError as error:
+        raise refuse(error.message.rstrip(".")) from None
     name = prefix.rpartition("/")[2]
-    if not isinstance(identity, dict) or run_id(identity) != name or record.get("run_id") != name:
+    if record.run_id != name:
         raise refuse(f"run '{prefix}' is not named after its identity")
-    _check_types(prefix, record)
-    home = RunDirectory.at(Path(), str(record.get("dataset")), str(record.get("method")), name)
+    home = RunDirectory.at(Path(), record.dataset, record.method, name)
     if home.path.as_posix() != prefix:
         raise refuse(f"run '{prefix}' belongs to '{home.path.as_posix()}'")
-    if record.get("status") != DONE:
-        raise refuse(f"run '{prefix}' is not finished but {record.get('status')}")
+    if record.status != DONE or record.folder:
+        raise refuse(f"run '{prefix}' is not finished but {record.status}")
     arrays = {
         path: load_arrays_safely(f"{prefix}/{path}", body) for path, body in contents.items() if path.endswith(".npz")
     }
-    _check_scores(prefix, record, contents, arrays)
-    return ArchivedRun(prefix=prefix, record=record, files=files)
+    _check_scores(prefix, record, scores, contents, arrays)
+    return ArchivedRun(prefix=prefix, record=record, environment=environment, files=files)
 
 
-def _parse(prefix: str, contents: Mapping[str, bytes], name: str) -> dict[str, Any]:
+def _member(prefix: str, contents: Mapping[str, bytes], name: str) -> bytes:
     if name not in contents:
         raise refuse(f"run '{prefix}' has no {name}")
-    try:
-        value = json.loads(contents[name], parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise refuse(f"'{prefix}/{name}' is not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise refuse(f"'{prefix}/{name}' is not a table")
-    return value
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a number")
-
-
-def _check_types(prefix: str, record: Mapping[str, Any]) -> None:
-    """What tables and reports rely on."""
-    for kind, keys in FIELDS.items():
-        for key in keys:
-            if not isinstance(record.get(key), kind):
-                raise refuse(f"'{key}' in the run.json of '{prefix}' is not what a run records")
-    times = record.get("seconds", {})
-    if not isinstance(times, dict) or not all(isinstance(value, (int, float)) for value in times.values()):
-        raise refuse(f"'seconds' in the run.json of '{prefix}' is not what a run records")
+    return contents[name]
 
 
 def load_arrays_safely(name: str, content: bytes) -> dict[str, Any]:
@@ -179,28 +164,29 @@ def load_arrays_safely(name: str, content: bytes) -> dict[str, Any]:
 
 
 def _check_scores(
-    prefix: str, record: Mapping[str, Any], contents: Mapping[str, bytes], arrays: Mapping[str, Mapping[str, Any]]
+    prefix: str,
+    record: Record,
+    scores: Scores,
+    contents: Mapping[str, bytes],
+    arrays: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Predictions must be those the run recorded, and the headline scores must follow from them."""
-    sets = _parse(prefix, contents, "scores.json").get("sets")
-    predictions = record.get("predictions")
-    if not isinstance(sets, dict) or not isinstance(predictions, dict) or not predictions:
-        raise refuse(f"run '{prefix}' has no scores or no predictions")
-    for name, entry in predictions.items():
-        file = str(entry.get("file")) if isinstance(entry, dict) else ""
-        if file not in contents or hashlib.sha256(contents[file]).hexdigest() != entry.get("sha256"):
+    if not record.predictions:
+        raise refuse(f"run '{prefix}' has no predictions")
+    for name, entry in record.predictions.items():
+        if entry.file not in contents or hashlib.sha256(contents[entry.file]).hexdigest() != entry.sha256:
             raise refuse(f"run '{prefix}' lacks the predictions it recorded for '{name}'")
+        if name not in scores.sets:
+            raise refuse(f"run '{prefix}' has no scores for '{name}'")
         try:
-            found = arrays[file]
+            found = arrays[entry.file]
             scored = ScoredSet(
                 ids=found["ids"], cluster=found["cluster"], y_true=found["y_true"], group=found["group"],
                 is_old=found["is_old"], anchored=bool(found["anchored"]), k_hat=int(found["k_hat"]),
             )  # fmt: skip
             again = accuracy(scored.y_true, scored.cluster, scored.is_old)
-            stored = sets[name]["scores"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise refuse(f"run '{prefix}' has predictions that cannot be scored ({error})") from None
-        if not isinstance(stored, dict) or not all(type(value) in (int, float) for value in stored.values()):
-            raise refuse(f"the scores of run '{prefix}' are not numbers")
+        stored = scores.sets[name].scores
         if not all(abs(stored.get(key, -1.0) - value) <= 1e-6 for key, value in again.items()):
             raise refuse(f"the scores of run '{prefix}' do not follow from its predictions")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from gcdbench.runs.plan import Placement, RunRequest
+from gcdbench.runs.events import Event, JobEnded
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.request import Request
 
-EventListener = Callable[[Mapping[str, Any]], None]
-"""Receives the events of one job, last of all ``{"type": "outcome", …}``."""
+EventListener = Callable[[Event], None]
+"""Receives the events of one job, last of all a :class:`gcdbench.runs.events.JobEnded`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One run to be executed."""
 
-    request: RunRequest
+    request: Request
     placement: Placement
 
 
-JobListener = Callable[[Job, Mapping[str, Any]], None]
+JobListener = Callable[[Job, Event], None]
 """Receives the events of many jobs, each with the job it is of; from several threads, perhaps."""
 
 
@@ -33,19 +35,14 @@ class Outcome:
     error: str = ""
     reused: bool = False
 
-    def event(self) -> dict[str, Any]:
+    def event(self) -> JobEnded:
         """The last event of the job."""
-        return {"type": "outcome", "path": self.path, "error": self.error, "reused": self.reused}
+        return JobEnded(path=self.path, error=self.error, reused=self.reused)
 
     @classmethod
-    def of_event(cls, job: Job, event: Mapping[str, Any]) -> Outcome:
+    def of_event(cls, job: Job, event: JobEnded) -> Outcome:
         """The inverse of :meth:`event`."""
-        return cls(
-            job=job,
-            path=str(event.get("path", "")),
-            error=str(event.get("error", "")),
-            reused=bool(event.get("reused")),
-        )
+        return cls(job=job, path=event.path, error=event.error, reused=event.reused)
 
 
 class Executor(Protocol):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import get_manager
+from gcdbench.runs.events import ignore
+from gcdbench.runs.execution import Execution
 from gcdbench.runs.executors.base import EventListener, Job, Outcome
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.runner import execute
 
 
-def _ignore(event: Mapping[str, Any]) -> None:
-    """Default listener."""
-
-
-def run_job(job: Job, listener: EventListener = _ignore) -> Outcome:
+def run_job(job: Job, listener: EventListener = ignore) -> Outcome:
     """Do the run in this process, and tell ``listener`` all of its events and, last, its outcome.
 
     Whatever a method raises becomes the outcome of this job only. Ctrl-C (KeyboardInterrupt) passes through, after the
@@ -24,7 +19,8 @@ def run_job(job: Job, listener: EventListener = _ignore) -> Outcome:
     """
     manager = get_manager()
     try:
-        result = execute(make_plan(job.request, manager), job.placement, manager, listener)
+        plan = make_plan(job.request, manager)
+        result = execute(Execution(plan=plan, placement=job.placement, manager=manager, listener=listener))
         outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
     except GCDBenchError as error:
         outcome = Outcome(job=job, error=error.message)

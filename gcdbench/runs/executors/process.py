@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import signal
@@ -12,8 +11,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO
 
+from gcdbench.runs.events import JobEnded, decode_event
 from gcdbench.runs.executors.base import Job, JobListener, Outcome
 from gcdbench.runs.executors.devices import VISIBLE, require_gpus, wants_any_gpu
 from gcdbench.runs.executors.wire import encode_job
@@ -97,10 +97,10 @@ class ProcessExecutor:
             child.stdin.flush()
         outcome: Outcome | None = None
         for line in child.stdout:
-            event = _event(line)
-            if event is None:
+            event = decode_event(line)
+            if event is None:  # something a library printed
                 continue
-            if event.get("type") == "outcome":
+            if isinstance(event, JobEnded):
                 outcome = Outcome.of_event(job, event)
             listener(job, event)
         child.wait()
@@ -128,15 +128,6 @@ class ProcessExecutor:
 
 def _read_all(stream: IO[str], into: list[str]) -> None:
     into.append(stream.read())
-
-
-def _event(line: str) -> dict[str, Any] | None:
-    """An event of a worker; None for something that a library printed, which may even read like JSON: a number, say."""
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _environment(job: Job, gpu: str | None) -> dict[str, str]:

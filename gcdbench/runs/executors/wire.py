@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gcdbench.runs.executors.base import Job
-from gcdbench.runs.plan import Placement, RunRequest
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.request import Request
 
 
 def encode_job(job: Job) -> str:
@@ -27,4 +28,4 @@ def decode_job(text: str) -> Job:
         key: Path(item) if key in ("runs", "cache", "data_root") and item is not None else item
         for key, item in value["placement"].items()
     }
-    return Job(request=RunRequest(**value["request"]), placement=Placement(**placement))
+    return Job(request=Request(**value["request"]), placement=Placement(**placement))

@@ -6,24 +6,24 @@ has gone, however suddenly; the run then ends as by Ctrl-C: interrupted, with a 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+
+from gcdbench.runs.events import Event, JobEnded, encode_event
 
 GRACE_SECONDS = 20.0
 """How long a run that nobody waits for may take to come to an orderly end."""
 INTERRUPTED = 130
 
 
-def _emit(event: Mapping[str, Any]) -> None:
+def _emit(event: Event) -> None:
     try:
-        sys.stdout.write(json.dumps(event) + "\n")
+        sys.stdout.write(encode_event(event) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # Nobody listens any more. The watch below ends the run; here it must not fail.
@@ -73,7 +73,7 @@ def main() -> int:
 
         return 1 if run_job(decode_job(text), _emit).error else 0
     except KeyboardInterrupt:
-        _emit({"type": "outcome", "error": "interrupted"})
+        _emit(JobEnded(error="interrupted"))
         return INTERRUPTED
 
 

@@ -9,16 +9,17 @@ norms can be compared with each other; ``matched`` is the share of images with a
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import torch
 from gcdbench_medxplore.method import MedXplore
 from torch import Tensor
 
-from gcdbench.api import Batch, TaskInfo
+from gcdbench.api import Batch
 from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.plan import Placement, RunRequest, make_plan
-from gcdbench.runs.runner import make_context, prepare_data
+from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 
 
 class Enough(Exception):
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, nargs="+", default=[0])
     options = parser.parse_args()
     manager = get_manager()
-    request = RunRequest(
+    request = Request(
         method="medxplore",
         dataset=options.dataset,
         variant=options.variant,
@@ -66,11 +67,11 @@ def main() -> None:
         seed=options.seed,
         overrides=dict(setting.split("=", 1) for setting in options.settings),
     )
-    plan, placement = make_plan(request, manager), Placement(runs=Path("runs"))
-    prepared = prepare_data(plan, placement)
+    plan = make_plan(request, manager)
+    execution = Execution(plan=plan, placement=Placement(), manager=manager)
+    prepared = prepare_data(execution)
     split = prepared.split
-    task = TaskInfo(k_old=split.k_old, k=len(split.classes), image_size=plan.settings.image_size)
-    method = Probe(plan.config, task, make_context(plan, placement, manager, prepared))
+    method = Probe(plan.config, task_info(plan, split), make_context(execution, prepared))
     method.steps = tuple(options.step)
     try:
         method.fit(split.data(prepared.store.pixels))

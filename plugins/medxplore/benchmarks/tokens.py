@@ -30,11 +30,11 @@ from torch import Tensor
 
 from gcdbench.api import ImageSet
 from gcdbench.plugins.manager import get_manager
-from gcdbench.reporting.explain.explanation import load_predictions
 from gcdbench.reporting.explain.images import Images, open_images
 from gcdbench.reporting.explain.restore import Trained, restore
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index import find_run
+from gcdbench.runs.predictions import load_predictions
 
 VIEW_SEED = 7
 
@@ -80,11 +80,11 @@ def describe(run: Trained, images: Images, ids: np.ndarray) -> dict[str, float]:
 def keep(path: Path, run: Trained, numbers: dict[str, float]) -> None:
     """Add the numbers of one run to a file."""
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    known[run.record["run_id"]] = {
+    known[run.record.run_id] = {
         "run": run.name,
-        "seed": run.record["seed"],
-        "epochs": run.record["identity"]["training"]["epochs"],
-        "image_size": run.record["image_size"],
+        "seed": run.record.seed,
+        "epochs": run.record.training["epochs"],
+        "image_size": run.record.image_size,
         **{key: float(f"{value:.4g}") for key, value in numbers.items()},
     }
     path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -105,21 +105,20 @@ def main() -> None:
         run = restore(RunDirectory(find_run(options.runs, name)), manager)
         if images is None:
             images = open_images(
-                run.record["dataset"],
+                run.record.dataset,
                 manager,
-                image_size=int(run.record["image_size"]),
-                options=run.record.get("dataset_options"),
+                image_size=run.record.image_size,
+                options=run.record.dataset_options,
                 data_root=options.data_root,
             )
-            every = load_predictions(run, "transductive").ids
+            every = load_predictions(run.record, "transductive").ids
             chosen = np.random.default_rng(0).permutation(len(every))[: options.images]
             ids = every[np.sort(chosen)]
         numbers = describe(run, images, ids)
         if options.output:
             keep(options.output, run, numbers)
         print(
-            f"{run.name} seed {run.record['seed']}: "
-            + "  ".join(f"{key} {value:.3g}" for key, value in numbers.items())
+            f"{run.name} seed {run.record.seed}: " + "  ".join(f"{key} {value:.3g}" for key, value in numbers.items())
         )
 
 

@@ -1,29 +1,59 @@
-"""The store: atomic writes, states, hashes, and an index that may vanish."""
+"""Run directories: atomic writes, states, locks and hashes."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gcdbench.core.errors import StoreError
-from gcdbench.core.files import read_json, write_bytes, write_json
-from gcdbench.runs import directory as rundir
-from gcdbench.runs.directory import DONE, FAILED, INTERRUPTED, RUNNING, STALE, UNREADABLE, RunDirectory
-from gcdbench.runs.index import INDEX_NAME, find_run, load_runs
+from gcdbench.core.files import read_json, write_bytes
+from gcdbench.core.identity import run_id
+from gcdbench.runs.attempt import Attempt
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.events import Note
+from gcdbench.runs.index import load_runs
 from gcdbench.runs.predictions import ScoredSet, load_arrays, load_scored_set, save_arrays
+from gcdbench.runs.record import DONE, FAILED, INTERRUPTED, RUNNING, STALE, UNREADABLE, Record, Scores, SplitHeader
+from gcdbench.testing.stored import edit_sealed, fake_environment
 
 
-def begin(directory: RunDirectory) -> None:
-    directory.begin({"run_id": directory.path.name, "method": "m"}, config_toml="", environment={})
+def new_attempt(directory: RunDirectory) -> Attempt:
+    identity = {"seed": 0, "method": "m", "method_version": "1", "dataset": "data", "images": "", "manifest_sha256": ""}
+    identity |= {"config": {}, "protocol": {"k_policy": "known"}}
+    record = Record(
+        path=directory.path,
+        run_id=run_id(identity),
+        identity=identity,
+        method="m",
+        dataset="data",
+        preset="smoke",
+        protocol="half",
+        seed=0,
+        backbone="none",
+        image_size=32,
+        views="none",
+        split=SplitHeader(),
+    )
+    return Attempt(directory, record)
+
+
+def begin(directory: RunDirectory) -> Attempt:
+    attempt = new_attempt(directory)
+    attempt.begin(config_toml="", environment=fake_environment())
+    return attempt
+
+
+def finish(attempt: Attempt, **changes: object) -> None:
+    attempt.finish(replace(attempt.record, **changes), Scores())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -37,23 +67,22 @@ def test_a_run_goes_through_its_states(directory: RunDirectory) -> None:
         assert directory.status() == RUNNING
     assert directory.status() == INTERRUPTED  # nobody holds it and it never ended
     with directory.writing():
-        begin(directory)
-        directory.fail("no luck", "trace")
+        begin(directory).fail("no luck", "trace")
     assert directory.status() == FAILED
-    assert directory.record()["error"] == "no luck"
+    assert directory.record().error == "no luck"
     with directory.writing():
-        begin(directory)
-        directory.checkpoint_dir.mkdir()
-        directory.finish()
+        attempt = begin(directory)
+        attempt.checkpoint_dir.mkdir()
+        finish(attempt)
     assert directory.status() == DONE
-    assert not directory.checkpoint_dir.exists()
-    assert "error" not in directory.record()
+    assert not attempt.checkpoint_dir.exists()
+    assert not directory.record().error
 
 
 def test_silent_runs_of_another_machine_are_stale(directory: RunDirectory) -> None:
     with directory.writing():
         begin(directory)
-    write_json(directory.record_path, {**directory.record(), "host": "elsewhere"})
+    edit_sealed(directory.record_path, lambda record: record.update(host="elsewhere"))
     os.utime(directory.path / "heartbeat")
     assert directory.status() == RUNNING
     os.utime(directory.path / "heartbeat", (0, 0))
@@ -80,51 +109,6 @@ def test_one_writer_only_and_a_killed_one_leaves_an_interrupted_run(directory: R
     os.kill(child.pid, signal.SIGKILL)
     child.join()
     assert directory.status() == INTERRUPTED
-
-
-def test_a_kill_while_a_finished_run_is_begun_again_leaves_it_whole_or_interrupted(
-    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stop before each write and each removal in turn: never is a run done without its predictions."""
-
-    class Killed(BaseException):
-        pass
-
-    steps = 0
-
-    def dying(function, allowed: int):
-        def step(*arguments, **named):
-            nonlocal steps
-            if steps >= allowed:
-                raise Killed
-            steps += 1
-            return function(*arguments, **named)
-
-        return step
-
-    for allowed in range(20):
-        with directory.writing():
-            begin(directory)
-            save_arrays(directory.predictions_dir / "transductive.npz", {"ids": np.arange(3)})
-            write_json(directory.scores_path, {"sets": {}})
-            directory.finish()
-        steps = 0
-        try:
-            with monkeypatch.context() as patch, directory.writing():
-                for owner, name in (
-                    (rundir, "write_text"),
-                    (rundir, "write_json"),
-                    (shutil, "rmtree"),
-                    (Path, "unlink"),
-                ):
-                    patch.setattr(owner, name, dying(getattr(owner, name), allowed))
-                begin(directory)
-        except Killed:
-            whole = (directory.predictions_dir / "transductive.npz").exists() and directory.scores_path.exists()
-            assert directory.status() == INTERRUPTED or (directory.status() == DONE and whole), allowed
-        else:
-            break
-    assert 0 < allowed < 19
 
 
 def test_a_look_at_the_state_does_not_keep_a_writer_out(directory: RunDirectory) -> None:
@@ -174,17 +158,19 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path, monke
 
 def test_torn_event_lines_are_skipped(directory: RunDirectory) -> None:
     with directory.writing():
-        begin(directory)
-        directory.append_event({"type": "epoch", "epoch": 0})
+        begin(directory).append_event(Note(message="first"))
     with (directory.path / "events.jsonl").open("a") as file:
-        file.write('{"type": "epo')
-    assert [event["epoch"] for event in directory.events()] == [0]
+        file.write('{"type": "no')
+    assert [event.message for event in directory.record().events] == ["first"]
+    with directory.writing():  # a line of its own: the torn one must not swallow what follows
+        begin(directory).append_event(Note(message="second"))
+    assert [event.message for event in directory.record().events] == ["first", "second"]
 
 
 def test_another_schema_is_refused_with_a_sentence(directory: RunDirectory) -> None:
     with directory.writing():
         begin(directory)
-    write_json(directory.record_path, {**directory.record(), "schema": 99})
+    edit_sealed(directory.record_path, lambda record: record.update(schema=99))
     with pytest.raises(StoreError, match="schema 99"):
         directory.record()
     [entry] = load_runs(directory.path.parents[2])
@@ -225,29 +211,6 @@ def test_a_pickle_in_an_array_file_is_never_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "evil.npz", ids=np.array([{"a": 1}], dtype=object))
     with pytest.raises(StoreError, match="not a valid array file"):
         load_arrays(tmp_path / "evil.npz", None)
-
-
-def test_the_index_is_disposable_and_follows_the_files(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    for name in ("a1", "a2", "b1"):
-        directory = RunDirectory.at(runs, "data", "method", name)
-        with directory.writing():
-            begin(directory)
-            write_json(directory.scores_path, {"sets": {}, "name": name})
-            directory.finish()
-    first = {e.run_id: e.scores for e in load_runs(runs)}
-    assert (runs / INDEX_NAME).is_file()
-    assert {e.run_id: e.scores for e in load_runs(runs)} == first
-    (runs / INDEX_NAME).write_text("{ not json")
-    assert {e.run_id: e.scores for e in load_runs(runs)} == first
-    (runs / INDEX_NAME).unlink()
-    write_json(RunDirectory.at(runs, "data", "method", "b1").scores_path, {"sets": {}, "name": "changed!"})
-    assert {e.run_id: e.scores["name"] for e in load_runs(runs)}["b1"] == "changed!"
-    assert find_run(runs, "b").name == "b1"
-    with pytest.raises(StoreError, match="2 run ids"):
-        find_run(runs, "a")
-    with pytest.raises(StoreError, match="no run 'zzz'"):
-        find_run(runs, "zzz")
 
 
 def test_broken_json_is_an_error_that_names_the_file(tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""For one release, records and events can be read by string, as the dictionaries could that observers were given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class OldMapping(Mapping[str, Any]):
+    """Reads like the dictionary that was here before, with a note that says what to write instead."""
+
+    def to_table(self) -> dict[str, Any]:
+        """What is stored, as plain values."""
+        raise NotImplementedError
+
+    def _old_table(self) -> dict[str, Any]:
+        name = type(self).__name__
+        warnings.warn(
+            f"reading a {name} like a dictionary ends with the next release: use its attributes, or to_table()",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return self.to_table()
+
+    def __getitem__(self, key: str) -> Any:
+        return self._old_table()[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As in a dictionary."""
+        return self._old_table().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._old_table()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._old_table())
+
+    def __len__(self) -> int:
+        return len(self._old_table())
+
+    def __bool__(self) -> bool:
+        return True
