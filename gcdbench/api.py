@@ -20,6 +20,8 @@ from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
+    from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
     from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, TailOutput
     from gcdbench.models.weights import WeightsFile
     from gcdbench.models.weights import load_exactly as load_weights
@@ -72,13 +74,17 @@ _LAZY = {
     "decode_job": "gcdbench.runs.executors.wire:decode_job",
     "encode_job": "gcdbench.runs.executors.wire:encode_job",
     "run_job": "gcdbench.runs.executors.job:run_job",
-    # A metric
+    # A metric, and whoever shows scores
+    "ERROR_TERMS": "gcdbench.metrics.error_terms:TERMS",
+    "HEAD_ERROR_TERMS": "gcdbench.metrics.error_terms:HEAD_TERMS",
     "score_catalogue": "gcdbench.reporting.scores:score_catalogue",
 }
 _RENAMED = {"ImageView": "ImageSet"}
 """Names of interface 1: they work for one release."""
 
 __all__ = [
+    "ERROR_TERMS",
+    "HEAD_ERROR_TERMS",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
     "Backbone",

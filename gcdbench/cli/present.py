@@ -49,7 +49,7 @@ def error_lines(values: Mapping[str, float]) -> list[str]:
         return [f"  {share}  {title}" for share, title in zip(by_map, titles, strict=True)]
     by_head = [_percent(values[key]) for key in HEAD_TERMS]
     return [
-        "  map    head   errors by the one-to-one map, and by the clusters tied to old classes:",
+        f"  {'map':>5}  {'head':>5}  errors by the one-to-one map, and by the clusters tied to old classes:",
         *(f"  {a}  {b}  {title}" for a, b, title in zip(by_map, by_head, titles, strict=True)),
     ]
 

@@ -77,7 +77,7 @@ def all_old_new(prefix: str, said: str, *, direction: Direction = "higher") -> t
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreCatalogue:
     """What is known of scores by their keys. Asking for a key that nobody described gives a score that nobody wins."""
 
@@ -89,7 +89,7 @@ class ScoreCatalogue:
         found: dict[str, Score] = {}
         for score in scores:
             found.setdefault(score.key, score)
-        return cls(found)
+        return cls(described=found)
 
     def __getitem__(self, key: str) -> Score:
         return self.described.get(key) or Score(key=key)

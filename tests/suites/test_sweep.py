@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from gcdbench.cli.sweep import command as sweep_command
 from gcdbench.cli.table import command as table_command
+from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import get_manager
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index import load_runs
@@ -154,6 +155,16 @@ def test_a_dry_run_says_once_why_runs_cannot_be_done(here, monkeypatch, tmp_path
     assert plan.exit_code == 0, plan.output
     assert plan.stdout.count("is not on this machine") == 1
     assert plan.stdout.startswith("3 runs cannot be done here: Dataset 'kvasir'")
+
+
+@pytest.mark.parametrize("executor", ["process", "inline"])
+def test_a_gpu_that_is_not_there_is_one_sentence_before_anything_is_queued(here, monkeypatch, executor):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    result = here(sweep_command, "--preset", "smoke", "--device", "cuda", "--executor", executor)
+    assert isinstance(result.exception, ConfigError)
+    assert "there is no GPU here" in result.exception.message
+    assert "started" not in result.stderr
+    assert not here.runs.exists()
 
 
 @pytest.mark.slow
