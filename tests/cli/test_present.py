@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -11,15 +11,33 @@ from gcdbench.metrics.accuracy import accuracy
 from gcdbench.metrics.decomposition import error_decomposition
 from gcdbench.metrics.decomposition_head import error_decomposition_head
 from gcdbench.metrics.ties import ties
+from gcdbench.runs.record import Record, Scores, SetScores, SplitHeader
 
-RECORD: dict[str, Any] = {"protocol": "half", "identity": {"protocol": {"k_policy": "known"}}}
+RECORD = Record(
+    path=Path("run"),
+    run_id="0" * 16,
+    identity={"protocol": {"k_policy": "known"}},
+    method="simgcd",
+    dataset="phantom",
+    preset="smoke",
+    protocol="half",
+    seed=0,
+    backbone="none",
+    image_size=32,
+    views="none",
+    split=SplitHeader(),
+)
+
+
+def lines_of(n: int, values: dict[str, float]) -> list[str]:
+    entry = SetScores(n=n, old_share=0.5, k_old=1, scores=values)
+    return score_lines(RECORD, Scores(sets={"transductive": entry}))
 
 
 def said(y_true: list[int], cluster: list[int], is_old: list[bool], *, anchored: bool) -> str:
     metrics = (accuracy, error_decomposition, error_decomposition_head, ties)
     values = {key: value for metric in metrics for key, value in metric(y_true, cluster, is_old, anchored).items()}
-    entry = {"n": len(y_true), "old_share": 0.5, "scores": values}
-    return "\n".join(score_lines(RECORD, {"sets": {"transductive": entry}}))
+    return "\n".join(lines_of(len(y_true), values))
 
 
 HIDDEN_BIAS = ([0, 0, 1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0, 0, 0], [True, False])
@@ -40,9 +58,7 @@ def test_without_anchored_clusters_only_the_map_counts() -> None:
 
 def test_scores_that_were_stored_before_there_were_these_metrics_are_shown() -> None:
     values = {"all": 90.0, "old": 90.0, "new": 90.0, "false_old": 10.0}
-    entry = {"n": 10, "old_share": 0.5, "scores": values}
-    lines = score_lines(RECORD, {"sets": {"transductive": entry}})
-    assert any(line.split()[:2] == ["10.0", "false-old"] for line in lines)
+    assert any(line.split()[:2] == ["10.0", "false-old"] for line in lines_of(10, values))
 
 
 @pytest.mark.parametrize(

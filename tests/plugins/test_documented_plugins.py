@@ -12,7 +12,8 @@ import pytest
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.executors.base import Job
-from gcdbench.runs.plan import Placement, Request
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.request import Request
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
 BLOCKS = {

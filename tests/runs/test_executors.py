@@ -21,7 +21,8 @@ from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.executors.devices import visible_gpus
 from gcdbench.runs.executors.inline import InlineExecutor
 from gcdbench.runs.executors.process import ProcessExecutor
-from gcdbench.runs.plan import Placement, Request
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.request import Request
 
 TOY = """
 import os, time
