@@ -33,7 +33,7 @@ def command(
     Without RUN, all finished runs that fit the options are packed.
     """
     from gcdbench.core.errors import ConfigError, UnknownName
-    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.reporting.records import cell_records
     from gcdbench.runs.archive.pack import pack_runs
     from gcdbench.runs.directory import DONE
     from gcdbench.runs.index import find_run, load_runs

@@ -8,7 +8,9 @@ from gcdbench.plugins.specs import (
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    PresetSpec,
     Spec,
+    SuiteSpec,
 )
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "ExecutorSpec",
     "MethodSpec",
     "MetricSpec",
+    "PresetSpec",
     "Spec",
+    "SuiteSpec",
     "hookimpl",
 ]

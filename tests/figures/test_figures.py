@@ -24,7 +24,7 @@ from gcdbench.reporting.figures.sources import (
 from gcdbench.reporting.figures.style import INK, save, to_svg
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
-from gcdbench.reporting.tables.records import cell_records
+from gcdbench.reporting.records import cell_records
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import RunRequest

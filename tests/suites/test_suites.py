@@ -15,7 +15,7 @@ from gcdbench.reporting.suites.model import request_for, stand_in_column
 from gcdbench.reporting.suites.planning import plan_suite
 from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_names
 from gcdbench.reporting.suites.seeds import parse_seeds
-from gcdbench.reporting.tables.records import cell_records
+from gcdbench.reporting.records import cell_records
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import RunRequest, make_plan
 from gcdbench.splits.protocol import PROTOCOLS

@@ -6,7 +6,7 @@ import pytest
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.read import load_suite
-from gcdbench.reporting.tables.records import cell_records
+from gcdbench.reporting.records import cell_records
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import RunRequest
 from gcdbench.testing.stored import FakeRun, write_fake_run

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from scipy.optimize import linear_sum_assignment
 
-from gcdbench.reporting.tables.records import CellRecord, cell_records
+from gcdbench.reporting.records import CellRecord, cell_records
 from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gcdbench import __version__
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import CellRecord, cell_records
 from gcdbench.reporting.report.cards import card_anchor, run_card
 from gcdbench.reporting.report.page import Section, render_page
 from gcdbench.reporting.report.plots import Plots
@@ -21,7 +22,6 @@ from gcdbench.reporting.tables.grid import lay_out
 from gcdbench.reporting.tables.html import render_html
 from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.plain import plain_table
-from gcdbench.reporting.tables.records import CellRecord, cell_records
 from gcdbench.reporting.tables.suite_table import choose_preset, runs_of_suite, suite_table
 from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs

@@ -9,9 +9,9 @@ from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.files import read_json
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.report.plots import picture
 from gcdbench.reporting.tables.model import score_title
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import DONE, RunDirectory
 
 SUMMARY_SCORES = ("all", "old", "new")

@@ -12,7 +12,7 @@ from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.files import read_json, write_json
-from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.reporting.records import CellRecord
 
 COST_FILE = "cost.json"
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.identity import digest
+from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan, split_dataset_name
-from gcdbench.splits.protocol import default_protocol
+from gcdbench.reporting.records import CellRecord
+from gcdbench.runs.plan import RunPlan, RunRequest, identity_of, make_plan
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
 """Parts of an identity that only the data and the weights can tell."""
@@ -71,7 +71,7 @@ class RunFinder:
         """
         if request.overrides or request.method in self._manager.names("methods"):
             return []
-        protocol = request.protocol or default_protocol(split_dataset_name(request.dataset)[0])
+        protocol = request.protocol or default_protocol(card_of(request.dataset, self._manager))
         like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]
         if len({record.settings for record in like}) > 1:
             return []

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from gcdbench.reporting.published.reported import Rounded
+from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.spent import SPENT
 from gcdbench.reporting.statistics import Interval, compare_with_best, mean_rank, summarise
 from gcdbench.reporting.tables.model import (
     LOWER_IS_BETTER,
@@ -17,8 +19,6 @@ from gcdbench.reporting.tables.model import (
     RowHead,
     score_title,
 )
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.reporting.tables.spent import SPENT
 from gcdbench.runs.directory import DONE, FAILED
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from gcdbench.reporting.spent import SPENT
 from gcdbench.reporting.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
-from gcdbench.reporting.tables.spent import SPENT
 
 Layout = Literal["auto", "long", "wide", "tall"]
 MOST_SIDE_BY_SIDE = 3

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gcdbench.reporting.published.reported import Rounded
-from gcdbench.reporting.tables.spent import SPENT
+from gcdbench.reporting.spent import SPENT
 
 SCORE_TITLES = {
     "all": "All",

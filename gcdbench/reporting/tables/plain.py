@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gcdbench.core.config import flatten, to_plain
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import DONE
 from gcdbench.runs.presets import PRESETS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gcdbench.core.identity import digest
-from gcdbench.reporting.tables.spent import spent
+from gcdbench.reporting.spent import spent
 from gcdbench.runs.index import RunEntry
 
 TRANSDUCTIVE = "transductive"

@@ -1,0 +1,54 @@
+"""Everything that the pages of this study take from inside gcdbench, in one place.
+
+Scripts use ``gcdbench.api``, ``gcdbench.plugins`` and ``gcdbench.testing`` themselves. What is below has no public name
+yet; once ``import gcdbench`` offers results, tables and scores, this module goes. :mod:`_inside_models` has what the
+scripts that train or load a model need.
+"""
+
+from gcdbench.core.config import flatten
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.protocols import card_of, default_protocol
+from gcdbench.plugins.manager import get_manager
+from gcdbench.reporting.published.reported import read_reported
+from gcdbench.reporting.records import TRANSDUCTIVE, CellRecord, cell_records
+from gcdbench.reporting.statistics import PairedDifference, paired_difference
+from gcdbench.reporting.suites.finding import FROM_DATA
+from gcdbench.reporting.suites.read import load_suite
+from gcdbench.reporting.suites.seeds import parse_seeds
+from gcdbench.reporting.tables.bootstrap import RunBootstrap
+from gcdbench.reporting.tables.grid import mean_text
+from gcdbench.reporting.tables.model import SCORE_TITLES
+from gcdbench.reporting.tables.render import render
+from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
+from gcdbench.runs.directory import DONE, RunDirectory
+from gcdbench.runs.index import load_runs
+from gcdbench.runs.plan import RunRequest, identity_of, make_plan
+
+__all__ = [
+    "DONE",
+    "FROM_DATA",
+    "SCORE_TITLES",
+    "TRANSDUCTIVE",
+    "CellRecord",
+    "PairedDifference",
+    "RunBootstrap",
+    "RunDirectory",
+    "RunRequest",
+    "card_of",
+    "cell_records",
+    "default_protocol",
+    "flatten",
+    "get_manager",
+    "identity_of",
+    "load_card",
+    "load_runs",
+    "load_suite",
+    "make_plan",
+    "mean_text",
+    "paired_difference",
+    "parse_seeds",
+    "read_reported",
+    "render",
+    "runs_of_suite",
+    "suite_table",
+]
