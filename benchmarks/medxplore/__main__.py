@@ -1,6 +1,6 @@
 """Write the study's pages, its tables and the README's results from the stored runs.
 
-    python -m benchmarks.medxplore [--check]
+python -m benchmarks.medxplore [--check]
 """
 
 from __future__ import annotations

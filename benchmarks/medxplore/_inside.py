@@ -6,7 +6,6 @@ scripts that train or load a model need.
 """
 
 from gcdbench.core.config import flatten
-from gcdbench.datasets.card import load_card
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.published.reported import read_reported
@@ -17,7 +16,7 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import mean_text
-from gcdbench.reporting.tables.model import SCORE_TITLES
+from gcdbench.reporting.tables.model import SCORE_TITLES, ResultTable
 from gcdbench.reporting.tables.render import render
 from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
 from gcdbench.runs.directory import DONE, RunDirectory
@@ -31,6 +30,7 @@ __all__ = [
     "TRANSDUCTIVE",
     "CellRecord",
     "PairedDifference",
+    "ResultTable",
     "RunBootstrap",
     "RunDirectory",
     "RunRequest",
@@ -40,7 +40,6 @@ __all__ = [
     "flatten",
     "get_manager",
     "identity_of",
-    "load_card",
     "load_runs",
     "load_suite",
     "make_plan",

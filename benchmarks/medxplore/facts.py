@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from benchmarks.medxplore._inside import (
+    DONE,
     CellRecord,
     PairedDifference,
+    ResultTable,
     RunDirectory,
     get_manager,
     load_suite,
@@ -36,10 +38,13 @@ from benchmarks.medxplore.seed_tables import (
     pair_table,
     read_rows,
     seed_table,
+    taken_for,
 )
 
 PAIRS = {"kvasir": ("polyps", "ulcerative-colitis")}
 """Two classes of a dataset whose exchange is counted apart."""
+APART = 60
+"""Fewer exchanged images than this, of 1,000, mean that the two classes are told apart."""
 MEANS = ("all", "old", "new", "false_old")
 EXCHANGE = {"exchanged": ("exchanged", 0), "apart": ("other errors", 1)}
 """Column and decimal places of what two classes exchange and of all other errors."""
@@ -150,14 +155,21 @@ class Facts:
                     return str(line.scores[score])
         raise ValueError(f"the paper prints no {score} of {method} on {dataset}")
 
-    def last_event(self, suite: str, row: str, key: str, seeds: str = "") -> list[float]:
-        """A figure of MedXplore's last epoch on Kvasir, one value per seed."""
-        chosen = load_suite(f"{STUDY}/{suite}", get_manager())
-        preset = chosen.preset(PRESET)
-        wanted = parse_seeds(seeds) if seeds else preset.seeds
-        runs, _ = runs_of_suite(chosen, preset, self.records, get_manager(), seeds=wanted)
-        events = ([e for e in RunDirectory(run.path).events() if key in e] for run in runs[row, "kvasir"])
-        return [float(found[-1][key]) for found in events if found]
+    def where(self, suite: str, row: str, reference: str, score: str, *, mixed: bool, seeds: str = "") -> list[float]:
+        """The differences in those seeds in which the reference mixes the two classes of Kvasir, or does not."""
+        exchanged = self.rows(suite, seeds=seeds).values[reference]
+        shared = sorted(set(self.rows(suite, seeds=seeds).values[row]) & set(exchanged))
+        found = zip(shared, self.differences(suite, row, reference, score, seeds), strict=True)
+        return [value for seed, value in found if (exchanged[seed]["exchanged"] >= APART) == mixed]
+
+    def taken(self, suite: str, row: str, truth: str, assigned: str, seeds: str = "") -> list[float]:
+        """Images of one class of Kvasir that were taken for another, one value per seed."""
+        return [float(taken_for(run, truth, assigned)) for run in self._runs(suite, row, seeds)]
+
+    def events(self, suite: str, row: str, key: str, seeds: str = "") -> list[list[float]]:
+        """A figure that MedXplore notes at the end of each epoch on Kvasir: for each seed, one value per epoch."""
+        found = ([e for e in RunDirectory(run.path).events() if key in e] for run in self._runs(suite, row, seeds))
+        return [[float(event[key]) for event in events] for events in found if events]
 
     # ---- tables
 
@@ -207,7 +219,7 @@ class Facts:
 
     def tokens(self) -> str:
         """What :mod:`benchmarks.medxplore.tokens` measured while the weights were there, with the run's accuracies."""
-        scores = {record.run_id: record.scores for record in self.records}
+        known = {run.run_id: (group.name, run.scores) for group in self.groups for run in group.runs}
         lines = [
             "| run | seed | epochs | input | All / Old / New | rank of tokens | rank of pooled | place | cosine |",
             "|---" * 9 + "|",
@@ -215,17 +227,29 @@ class Facts:
         measured = json.loads(TOKENS.read_text(encoding="utf-8"))
         order = sorted(measured.items(), key=lambda item: (item[1]["epochs"], item[1]["image_size"], -_rank(item[1])))
         for run_id, found in order:
-            accuracies = [f"{scores[run_id][name]:.1f}" for name in ("all", "old", "new")] if run_id in scores else []
+            name, scores = known.get(run_id, (f"`{found['run']}`", {}))
+            accuracies = " / ".join(f"{scores[score]:.1f}" for score in ("all", "old", "new") if score in scores)
             lines.append(
-                f"| {found['run']} | {found['seed']} | {found['epochs']} | {found['image_size']} px | "
-                f"{' / '.join(accuracies) or 'not stored'} | {_rank(found):.0f} | {found['rank pooled']:.0f} | "
+                f"| {name} | {found['seed']} | {found['epochs']} | {found['image_size']} px | "
+                f"{accuracies or 'not stored'} | {_rank(found):.0f} | {found['rank pooled']:.0f} | "
                 f"{found['place']:.2f} | {found['cosine']:.2f} |"
             )
         return "\n".join(lines)
 
-    def _table(self, suite: str, **more: object):  # type: ignore[no-untyped-def]
+    def _runs(self, suite: str, row: str, seeds: str) -> list[CellRecord]:
         chosen = load_suite(f"{STUDY}/{suite}", get_manager())
-        return suite_table(chosen, self.records, get_manager(), preset=PRESET, **more)  # type: ignore[arg-type]
+        preset = chosen.preset(PRESET)
+        wanted = parse_seeds(seeds) if seeds else preset.seeds
+        runs, _ = runs_of_suite(chosen, preset, self.records, get_manager(), seeds=wanted)
+        return [run for run in runs[row, "kvasir"] if run.status == DONE]
+
+    def _table(
+        self, suite: str, *, seeds: Sequence[int] | None, scores: Sequence[str], against: str | None = None
+    ) -> ResultTable:
+        chosen = load_suite(f"{STUDY}/{suite}", get_manager())
+        return suite_table(
+            chosen, self.records, get_manager(), preset=PRESET, seeds=seeds, scores=scores, against=against
+        )
 
 
 def _rank(found: Mapping[str, float]) -> float:

@@ -42,13 +42,19 @@ def fixed(value: float, places: int = 1) -> str:
 
 def signed(value: float, places: int = 1) -> str:
     """The same with its sign."""
-    return f"{value:+.{places}f}".replace("-", MINUS)
+    text = f"{value:+.{places}f}"
+    return text.replace("-", MINUS) if float(text) else text[1:]
 
 
 def listed(texts: Sequence[str]) -> str:
     """``a, b and c``."""
     *most, last = texts
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def each(values: Sequence[float], form: str, places: int = 1) -> list[str]:
+    """Every value as ``fixed`` or ``signed`` has it."""
+    return [{"fixed": fixed, "signed": signed}[form](value, places) for value in values]
 
 
 def p_value(value: float) -> str:
@@ -73,12 +79,8 @@ def environment(facts: Facts) -> Environment:
     words = [name for name in dir(Facts) if not name.startswith("_") and callable(getattr(Facts, name))]
     made.globals |= {name: getattr(facts, name) for name in words}
     made.filters |= {"fixed": fixed, "signed": signed, "listed": listed, "p": p_value, "below": below}
-    made.filters |= {"mean": statistics.mean, "each": lambda values, form, *more: [_each(v, form, *more) for v in values]}
+    made.filters |= {"mean": statistics.mean, "each": each}
     return made
-
-
-def _each(value: float, form: str, places: int = 1) -> str:
-    return {"fixed": fixed, "signed": signed}[form](value, places)
 
 
 def fill_ledger(page: str, groups: Sequence[Group]) -> str:

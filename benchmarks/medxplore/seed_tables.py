@@ -18,7 +18,6 @@ from benchmarks.medxplore._inside import (
     PairedDifference,
     RunDirectory,
     get_manager,
-    load_card,
     load_suite,
     paired_difference,
     runs_of_suite,
@@ -65,18 +64,16 @@ def read_rows(
     suite = load_suite(f"{STUDY}/{suite_name}", get_manager())
     chosen = suite.preset(preset)
     runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=seeds or chosen.seeds)
-    names = load_card(dataset).classes
-    pair = (names.index(classes[0]), names.index(classes[1])) if classes else None
     return SeedRows(
         titles={row.key: row.title for row in suite.rows},
         values={
-            row.key: {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
+            row.key: {run.seed: run_values(run, classes) for run in runs[row.key, dataset] if run.status == DONE}
             for row in suite.rows
         },
     )
 
 
-def run_values(run: CellRecord, pair: tuple[int, int] | None = None) -> dict[str, float]:
+def run_values(run: CellRecord, classes: tuple[str, str] | None = None) -> dict[str, float]:
     """Scores of a run and, of two classes, images they ``exchanged`` and in percent all other errors (``apart``).
 
     ``across`` is the share of images on the wrong side of the border between old and new, whichever side that is;
@@ -91,12 +88,20 @@ def run_values(run: CellRecord, pair: tuple[int, int] | None = None) -> dict[str
         "new_as_old": new_as_old,
         "rates": round((old_as_new + new_as_old) / 2, 9),
     }
-    if pair is not None:
-        confusion = RunDirectory(run.path).scores()["sets"][TRANSDUCTIVE]["confusion"]
-        exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
+    if classes is not None:
+        exchanged = taken_for(run, *classes) + taken_for(run, *reversed(classes))
         found["exchanged"] = exchanged
         found["apart"] = round(100 - run.scores["all"] - 100 * exchanged / run.samples, 9)
     return found
+
+
+def taken_for(run: CellRecord, truth: str, assigned: str) -> int:
+    """Unlabelled images of one class that were taken for another."""
+    directory = RunDirectory(run.path)
+    split = directory.record()["split"]
+    classes = [*split["old_classes"], *split["new_classes"]]  # in the order of the confusion matrix
+    confusion = directory.scores()["sets"][TRANSDUCTIVE]["confusion"]
+    return int(confusion[classes.index(truth)][classes.index(assigned)])
 
 
 def border_rates(run: CellRecord) -> tuple[float, float]:

@@ -29,7 +29,7 @@ def command(
     import json
 
     from gcdbench.core.errors import ConfigError, UnknownName
-    from gcdbench.datasets.protocols import card_of, protocol_names
+    from gcdbench.datasets.protocols import require_known
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.published.protocols import expected_shares
     from gcdbench.reporting.published.reported import read_reported
@@ -40,9 +40,7 @@ def command(
         raise ConfigError("--protocol and --expect both say what w should be: give one of them.")
     rows = [row for file in files for row in read_reported(file)]
     datasets = {row.dataset for row in rows}
-    have = {own for name in datasets for own in protocol_names(card_of(name, manager))}
-    if protocol is not None and protocol not in have:
-        raise UnknownName("protocol of a dataset in these tables", protocol, have)
+    require_known(protocol, sorted(datasets), manager, "these tables")
     known: dict[str, dict[str, float]] = {name: expected_shares(name, manager) for name in datasets}
     for dataset, share in map(_parse_expectation, expect):
         if dataset not in known:

@@ -83,7 +83,7 @@ def command(
         if not records:
             click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
             return
-        table = plain_table(_with(records, preset, protocol), chosen or ("all", "old", "new"))
+        table = plain_table(_with(records, preset, protocol), get_manager(), chosen or ("all", "old", "new"))
     else:
         from gcdbench.reporting.tables.bootstrap import RunBootstrap
         from gcdbench.reporting.tables.suite_table import suite_table

@@ -5,6 +5,7 @@ Which of them is the default is a fact on the card, so it never depends on what 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,6 +79,13 @@ def card_of(dataset: str, manager: PluginManager) -> DatasetCard | None:
     """The same by the dataset's name, ``folder:<path>`` included; None also where the dataset is not known here."""
     name = dataset.partition(":")[0]
     return planning_card(manager.get("datasets", name)) if name in manager.names("datasets") else None
+
+
+def require_known(name: str | None, datasets: Iterable[str], manager: PluginManager, where: str) -> None:
+    """Refuse a protocol that none of these datasets has; ``where`` they stand is for the message. None is nobody's."""
+    known = dict.fromkeys(own for dataset in datasets for own in protocol_names(card_of(dataset, manager)))
+    if name is not None and name not in known:
+        raise ConfigError(f"No dataset of {where} has a protocol '{name}'; they have {', '.join(known)}.")
 
 
 @lru_cache(maxsize=256)

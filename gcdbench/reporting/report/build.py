@@ -51,7 +51,7 @@ def build_report(
         section = _suite(suite, records, manager, preset, plots, fewest_rows)
         sections += [section] if section else []
     if any(record.status == DONE for record in records):
-        table = render_html(lay_out(plain_table(records)), titled=False)
+        table = render_html(lay_out(plain_table(records, manager)), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
     sections.append(_problems(records))
     sections.append(_cards(records, pictures, most_cards))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from gcdbench.core.errors import UnknownName
-from gcdbench.datasets.protocols import card_of, default_protocol, protocol_names
+from gcdbench.datasets.protocols import card_of, default_protocol, require_known
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.plan import RunRequest
 
@@ -133,6 +133,4 @@ def stand_in_column(suite: Suite, column: SuiteColumn, manager: PluginManager) -
 
 def require_protocol(suite: Suite, name: str | None, manager: PluginManager) -> None:
     """Refuse a protocol that no dataset of the suite has; None is nobody's."""
-    known = {own for column in suite.columns for own in protocol_names(card_of(column.dataset, manager))}
-    if name is not None and name not in known:
-        raise UnknownName(f"protocol of a dataset in suite '{suite.name}'", name, known)
+    require_known(name, [column.dataset for column in suite.columns], manager, f"suite '{suite.name}'")

@@ -17,7 +17,7 @@ PAPER = PresetSpec(
     settings={"backbone": "resnet18", "image_size": 224, "views": "online", "epochs": 200},
     views_per_second=1500.0,
 )
-"""As far as the paper states its setting. Written out and not taken from a preset of gcdbench: it must not follow one."""
+"""As far as the paper states its setting. Written out, because it must not follow a preset of gcdbench."""
 
 
 def suites() -> list[SuiteSpec]:
