@@ -72,6 +72,13 @@ def test_the_plugin_uses_the_public_interface_only() -> None:
         assert not [name for name in imported(path) if name not in PUBLIC], path.name
 
 
+def test_the_tool_knows_no_study() -> None:
+    """No module of gcdbench names the study or the plugin; what is known of packages is in a data file outside."""
+    for path in (places.ROOT / "gcdbench").rglob("*.*"):
+        if path.suffix in (".py", ".toml", ".css", ".js", ".c"):
+            assert "medxplore" not in path.read_text(encoding="utf-8").lower(), path
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     """Files that exist, and headings that the page has."""
     for page in (places.REPORT, places.LEDGER, places.NOTEBOOK, places.README, places.ROOT / "docs" / "fidelity.md"):

@@ -127,6 +127,17 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
     assert found(seed=0) == []  # two settings under one name: nobody knows which of them is meant
 
 
+def test_runs_of_a_preset_that_is_not_here_are_found_by_name(manager, tmp_path):
+    request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
+    record = json.loads(directory.record_path.read_text())
+    directory.record_path.write_text(json.dumps({**record, "preset": "theirs"}))
+    finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
+    assert [run.run_id for run in finder.find(replace(request, preset="theirs"))] == [record["run_id"]]
+    assert finder.find(replace(request, preset="others")) == []
+    assert finder.find(replace(request, preset="theirs", protocol="half")) == []
+
+
 def test_a_request_that_cannot_be_planned_finds_nothing(manager, tmp_path):
     request = RunRequest(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     write_fake_run(tmp_path, FakeRun(request=request), manager)

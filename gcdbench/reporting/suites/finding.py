@@ -64,12 +64,15 @@ class RunFinder:
         return self.find_plan(plan)
 
     def _find_by_name(self, request: RunRequest) -> list[CellRecord]:
-        """Imported runs of a method whose plugin is not installed here, by what their records say.
+        """Imported runs of a method or a preset whose plugin is not installed here, by what their records say.
 
-        A method that is known has no such runs: its request is impossible. And where records of one name differ in
-        more than the seed, nothing tells which of them are meant.
+        Where both are known there are no such runs: the request is impossible. And where records of one name differ
+        in more than the seed, nothing tells which of them are meant.
         """
-        if request.overrides or request.method in self._manager.names("methods"):
+        known = request.method in self._manager.names("methods") and (
+            request.preset is None or request.preset in self._manager.names("presets")
+        )
+        if request.overrides or known:
             return []
         protocol = request.protocol or default_protocol(card_of(request.dataset, self._manager))
         like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]

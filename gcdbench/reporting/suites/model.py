@@ -16,6 +16,8 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.plan import RunRequest
 
 StandIn = Literal["never", "missing", "always"]
+STAND_IN = "phantom"
+"""The dataset that stands in for others unless a suite names another: every machine has it."""
 KINDS = ("comparison", "curve", "decomposition", "cost")
 
 
@@ -80,7 +82,7 @@ class Suite:
     reported: tuple[str, ...] = ()
     reported_table: str = ""
     reported_preset: str = ""
-    stand_in_dataset: str = "phantom"
+    stand_in_dataset: str = STAND_IN
     row_title: str = "method"
     notes: tuple[str, ...] = ()
 

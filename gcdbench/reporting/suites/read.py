@@ -10,7 +10,7 @@ from typing import Any
 from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import SuiteSpec
-from gcdbench.reporting.suites.model import KINDS, Suite, SuiteColumn, SuitePreset, SuiteRow
+from gcdbench.reporting.suites.model import KINDS, STAND_IN, Suite, SuiteColumn, SuitePreset, SuiteRow
 
 
 def find_suite(name: str, manager: PluginManager) -> Path:
@@ -120,7 +120,7 @@ class _Reader:
             reported=self.reported(top),
             reported_table=self.text(top, "reported_table", ""),
             reported_preset=self.text(top, "reported_preset", ""),
-            stand_in_dataset=self.text(top, "stand_in_dataset", "phantom"),
+            stand_in_dataset=self.text(top, "stand_in_dataset", STAND_IN),
             row_title=self.text(top, "row_title", "method"),
             notes=self.texts(top, "notes"),
         )

@@ -6,8 +6,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from gcdbench_medxplore import study
 
+from gcdbench.cli.main import command
+from gcdbench.core.errors import UnknownName
 from gcdbench.datasets.protocols import card_of, protocol_names
 from gcdbench.plugins.manager import PluginManager, get_manager
 from gcdbench.reporting.published.reported import read_reported
@@ -87,10 +90,23 @@ def test_the_directory_of_plugins_says_what_the_package_offers():
     assert {kind: sorted(names) for kind, names in listed.items()} == own
 
 
+def test_tables_without_the_package(monkeypatch, tmp_path):
+    """By name the command says which package is needed; by file the table says what is missing in it."""
+    monkeypatch.setattr("gcdbench.plugins.manager.get_manager", lambda: PluginManager(points=[]))
+    asked = CliRunner().invoke(command, ["table", "main", "--runs", str(tmp_path)])
+    assert isinstance(asked.exception, UnknownName)
+    assert "There is no suite named 'main'" in asked.exception.message
+    assert asked.exception.hint == "The package 'gcdbench-medxplore' offers it and is not installed here."
+    shown = CliRunner().invoke(command, ["table", str(study.FOLDER / "errors.toml"), "--runs", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert "Not installed here: method 'medxplore'" in shown.output
+    assert "14.50" in shown.output  # what the paper reports needs no package
+
+
 def test_without_the_package_its_names_are_answered_with_it():
     alone = PluginManager(points=[])
     names = (("suites", "main"), ("suites", "medxplore/errors"), ("presets", "paper"), ("methods", "medxplore"))
     for kind, name in names:
-        with pytest.raises(Exception, match=name) as caught:
+        with pytest.raises(UnknownName, match=name) as caught:
             alone.get(kind, name)
         assert "'gcdbench-medxplore' offers it and is not installed" in caught.value.hint
