@@ -1,4 +1,4 @@
-"""What a user gets from the wheel: cards, suites and published numbers, and none of the repository's runs."""
+"""What a user gets from the wheels: cards in gcdbench's, the study in MedXplore's, and nobody's runs."""
 
 from __future__ import annotations
 
@@ -10,48 +10,88 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PLUGIN = ROOT / "plugins" / "medxplore"
 
 pytest.importorskip("hatchling")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+def build(project: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (path,) = folder.glob("*.whl")
     return path
 
 
-def test_it_carries_what_the_commands_read_and_no_results(wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def plugin_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(PLUGIN, tmp_path_factory.mktemp("plugin"))
+
+
+def test_the_tool_carries_cards_and_no_study(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    for suite in ROOT.glob("benchmarks/*.toml"):
-        assert f"gcdbench/_benchmarks/{suite.name}" in names
-    for numbers in ROOT.glob("benchmarks/reported/*.csv"):
-        assert f"gcdbench/_benchmarks/reported/{numbers.name}" in names
     for card in ROOT.glob("datasets/*/card.toml"):
         assert f"gcdbench/_datasets/{card.parent.name}/card.toml" in names
-    assert not [name for name in names if "results" in name or name.endswith((".npz", ".safetensors"))]
+    assert "gcdbench/_plugins/directory.toml" in names
+    assert not [name for name in names if "benchmarks" in name or name.endswith((".csv", ".npz", ".safetensors"))]
+    assert not [name for name in names if not name.startswith(("gcdbench/", "gcdbench-"))]
     assert wheel.stat().st_size < 2 * 2**20
 
 
-def test_suites_and_published_numbers_load_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_the_plugin_carries_its_study_and_no_results(plugin_wheel: Path) -> None:
+    names = set(zipfile.ZipFile(plugin_wheel).namelist())
+    study = PLUGIN / "gcdbench_medxplore" / "study"
+    shipped = [*study.glob("*.toml"), *study.glob("reported/*.csv")]
+    assert shipped
+    for path in shipped:
+        assert path.relative_to(PLUGIN).as_posix() in names
+    assert not [name for name in names if name.endswith((".npz", ".safetensors", ".json"))]
+
+
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``gcdbench`` of the unpacked wheels, and nothing of this checkout."""
+    command = [sys.executable, "-m", "gcdbench.cli.main", *arguments]
+    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+
+
+def test_an_installed_tool_says_which_package_offers_a_suite(wheel: Path, tmp_path: Path) -> None:
+    """The plugin that this environment has is hidden: only what was unpacked counts."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
+    hide = "import importlib.metadata as m\nm.entry_points = lambda **_: ()\n"
     script = (
+        "from pathlib import Path\nimport gcdbench\n"
+        "from gcdbench.core.errors import UnknownName\n"
         "from gcdbench.datasets.card import load_card\n"
-        "from gcdbench.reporting.published.reported import read_reported\n"
-        "from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_names\n"
-        "assert load_card('kvasir').counts\n"
-        "for name in suite_names():\n"
-        "    for file in load_suite(name).reported:\n"
-        "        assert read_reported(benchmarks_folder() / 'reported' / file)\n"
-        "print(benchmarks_folder(), *suite_names())\n"
+        "from gcdbench.plugins.manager import PluginManager\n"
+        "from gcdbench.reporting.suites.read import load_suite\n"
+        "assert load_card('kvasir').protocols['paper-implied'].label_fraction == 0.2\n"
+        "try:\n    load_suite('main', PluginManager(points=[]))\n"
+        "except UnknownName as error:\n    print(gcdbench.__file__, error.hint)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+        [sys.executable, "-c", hide + script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
-    folder, *suites = done.stdout.split()
-    assert Path(folder).is_relative_to(tmp_path)
-    assert {"main", "errors"} <= set(suites)
+    assert done.stdout.startswith(str(tmp_path))
+    assert "gcdbench-medxplore" in done.stdout
+
+
+def test_both_wheels_together_list_the_suites_and_read_their_numbers(
+    wheel: Path, plugin_wheel: Path, tmp_path: Path
+) -> None:
+    for file in (wheel, plugin_wheel):
+        zipfile.ZipFile(file).extractall(tmp_path)
+    listed = call(tmp_path, "list", "suites")
+    assert "medxplore/main" in listed.stdout, listed.stderr
+    shown = call(tmp_path, "table", "main", "--preset", "laptop", "--runs", "none")
+    assert shown.returncode == 0, shown.stderr
+    assert "72.8" in shown.stdout  # reported, though nothing was run

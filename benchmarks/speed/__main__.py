@@ -3,7 +3,7 @@
     python -m benchmarks.speed [--data-root DIR] [--only loops,step,...] [--quick]
 
 Needs about half an hour on two quiet cores; ``--quick`` takes two and shows only that everything works.
-Results go to benchmarks/results/speed.json and, as tables, into docs/speed.md.
+Results go to benchmarks/speed/speed.json and, as tables, into docs/speed.md.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10, help="timed steps of each loop and round")
     parser.add_argument("--images", type=int, default=1000, help="images the loops are measured on")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; nothing is written")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "speed.json")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "speed" / "speed.json")
     options = parser.parse_args()
     sections = options.only.split(",")
     if unknown := set(sections) - set(SECTIONS):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.command(name="audit-numbers")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--expect", multiple=True, metavar="DATASET=W", help="The old classes' share you know to be true there.")
-@click.option("--protocol", metavar="NAME", help="The protocol the table says it follows, e.g. paper-stated.")
+@click.option("--protocol", metavar="NAME", help="The protocol of the datasets' cards that the table says it follows.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when there is any finding.")
 def command(
@@ -29,16 +29,19 @@ def command(
     import json
 
     from gcdbench.core.errors import ConfigError, UnknownName
+    from gcdbench.datasets.protocols import require_known
+    from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.published.protocols import expected_shares
     from gcdbench.reporting.published.reported import read_reported
     from gcdbench.reporting.published.rows import audit
-    from gcdbench.splits.protocol import require_protocol
 
-    require_protocol(protocol)
+    manager = get_manager()
     if protocol and expect:
         raise ConfigError("--protocol and --expect both say what w should be: give one of them.")
     rows = [row for file in files for row in read_reported(file)]
-    known: dict[str, dict[str, float]] = {name: expected_shares(name) for name in {row.dataset for row in rows}}
+    datasets = {row.dataset for row in rows}
+    require_known(protocol, sorted(datasets), manager, "these tables")
+    known: dict[str, dict[str, float]] = {name: expected_shares(name, manager) for name in datasets}
     for dataset, share in map(_parse_expectation, expect):
         if dataset not in known:
             raise UnknownName("dataset in these tables", dataset, known)

@@ -59,6 +59,7 @@ def show(dataset: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from gcdbench.datasets.catalogue import find_card
+    from gcdbench.datasets.protocols import describe_protocols
     from gcdbench.plugins.manager import get_manager
 
     card = find_card(dataset, get_manager())
@@ -78,6 +79,9 @@ def show(dataset: str, as_json: bool) -> None:
     for index, name in enumerate(card.classes):
         counts = [table[index] for table in (card.counts, card.test_counts) if table is not None]
         click.echo(f"    {index:2}  {name}" + (f"  {' + '.join(f'{count:,}' for count in counts)}" if counts else ""))
+    click.echo(f"  protocols ({card.default_protocol} where none is named):")
+    for name, text in describe_protocols(card).items():
+        click.echo(f"    {name}: {text}")
     for title, lines in (("known defects", card.defects), ("notes", card.notes)):
         for line in lines:
             click.echo(f"  {title}: {line}")
@@ -128,11 +132,12 @@ def audit(
     from gcdbench.core.files import write_text
     from gcdbench.core.work import available_cores
     from gcdbench.datasets.integrity.audit import audit as run_audit
-    from gcdbench.splits.protocol import default_protocol, named_protocol
+    from gcdbench.datasets.protocols import card_of, named_protocol
+    from gcdbench.plugins.manager import get_manager
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
-    rules = named_protocol(protocol or default_protocol(name), name)
+    rules = named_protocol(protocol, card_of(name, get_manager()), name)
     with shown_progress(quiet=as_json) as progress:
         report = run_audit(source, rules, workers=workers or available_cores(), progress=progress)
     text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else report.to_text(shown)

@@ -123,14 +123,16 @@ def _make(
 
     from gcdbench.core.places import cache_dir
     from gcdbench.core.work import available_cores
+    from gcdbench.datasets.protocols import card_of, named_protocol
     from gcdbench.images.hashing import content_hashes, content_order, hex_digests
+    from gcdbench.plugins.manager import get_manager
     from gcdbench.splits.manifest import make_split
-    from gcdbench.splits.protocol import default_protocol, named_protocol, renamed
+    from gcdbench.splits.protocol import renamed
 
     source = open_named(dataset, data_root, dataset_set)
     name = dataset.partition(":")[0]
     if rules is None:
-        named = named_protocol(protocol or default_protocol(name), name)
+        named = named_protocol(protocol, card_of(name, get_manager()), name)
         rules = renamed(named, replace(named, split_seed=split_seed))
     with shown_progress(quiet=True) as progress:
         digests = content_hashes(source, cache_dir(), workers=workers or available_cores(), progress=progress)

@@ -33,7 +33,7 @@ def command(
     Without RUN, all finished runs that fit the options are packed.
     """
     from gcdbench.core.errors import ConfigError, GCDBenchError, UnknownName
-    from gcdbench.reporting.tables.records import cell_records
+    from gcdbench.reporting.records import cell_records
     from gcdbench.runs.archive.pack import check_predictions, pack_runs
     from gcdbench.runs.index import find_run, load_runs
     from gcdbench.runs.record import DONE, UNREADABLE

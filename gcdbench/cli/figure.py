@@ -73,16 +73,16 @@ def _of_suite(
     from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.figures.sources import bar_figure, curve_figure, error_figure
+    from gcdbench.reporting.records import cell_records
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
     from gcdbench.reporting.tables.bootstrap import RunBootstrap
-    from gcdbench.reporting.tables.records import cell_records
     from gcdbench.reporting.tables.suite_table import suite_table
     from gcdbench.runs.index import load_runs
 
     if len(targets) != 1:
         raise ConfigError(f"A figure of kind '{kind}' is drawn of one suite.")
-    suite = load_suite(targets[0])
+    suite = load_suite(targets[0], get_manager())
     table = suite_table(
         suite,
         cell_records(load_runs(runs), evaluation),

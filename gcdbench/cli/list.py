@@ -6,14 +6,14 @@ import click
 
 from gcdbench.cli.options import echo_json, json_option
 
-KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "plugins")
+KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "presets", "suites", "plugins")
 
 
 @click.command("list")
 @click.argument("kind", type=click.Choice(KINDS))
 @json_option
 def command(kind: str, as_json: bool) -> None:
-    """List methods, datasets, metrics, backbones, executors or plugins."""
+    """List methods, datasets, metrics, backbones, executors, presets, suites or plugins."""
     from contextlib import suppress
     from dataclasses import asdict
 
@@ -30,7 +30,7 @@ def command(kind: str, as_json: bool) -> None:
         rows.append(
             {
                 "name": spec.name,
-                "summary": spec.summary,
+                "summary": spec.summary or (_title(spec.name) if kind == "suites" else ""),
                 "distribution": distribution,
                 "version": version,
                 "citation": spec.citation,
@@ -51,6 +51,18 @@ def command(kind: str, as_json: bool) -> None:
     for row in rows:
         origin = "" if row["distribution"] == "gcdbench" else f"  [{row['distribution']} {row['version']}]"
         click.echo(f"{row['name']:<{width}}  {row['summary']}{origin}")
+
+
+def _title(suite: str) -> str:
+    """The title in a suite's file, or what is wrong with that file."""
+    from gcdbench.core.errors import GCDBenchError
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.suites.read import load_suite
+
+    try:
+        return load_suite(suite, get_manager()).title
+    except GCDBenchError as error:
+        return error.message
 
 
 def _list_plugins(as_json: bool) -> None:

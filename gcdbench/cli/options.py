@@ -41,6 +41,21 @@ def data_root_option(function: F) -> F:
     )(function)
 
 
+def preset_option(function: F) -> F:
+    """``--preset`` of a run."""
+    return click.option(
+        "--preset", help="Settings under one name ('gcdbench list presets'; default: gpu on a GPU, laptop on a CPU)."
+    )(function)
+
+
+def protocol_option(function: F) -> F:
+    """``--protocol`` of a run."""
+    return click.option(
+        "--protocol",
+        help="half, by-count, alternate, or one of the dataset's card ('gcdbench data show'; default: the card's).",
+    )(function)
+
+
 def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[str, object]:
     """What ``--set`` and ``--backbone`` say; one setting with two values is refused."""
     from gcdbench.core.config import parse_assignment

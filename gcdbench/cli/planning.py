@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option, given_settings
+from gcdbench.cli.options import data_root_option, given_settings, preset_option, protocol_option
 
 if TYPE_CHECKING:
     from gcdbench.runs.execution import Execution
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
-    click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU)."),
-    click.option("--protocol", help="paper-stated, paper-implied, by-count, half or alternate."),
+    preset_option,
+    protocol_option,
     click.option("--backbone", help="Backbone ('gcdbench list backbones')."),
     click.option("--seed", type=int, default=0, show_default=True, help="Drives everything random."),
     click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting."),

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Write a report of all runs: tables, figures, error decomposition, provenance, what failed or is missing.
 
-    Without SUITE, every built-in suite of which at least two rows have a run is shown. The file opens offline and
+    Without SUITE, every installed suite of which at least two rows have a run is shown. The file opens offline and
     loads nothing.
     """
     from gcdbench.core.errors import UnknownName
@@ -38,10 +38,10 @@ def command(
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.report.build import build_report
     from gcdbench.reporting.suites.read import load_suite
-    from gcdbench.reporting.suites.read import suite_names as known_suites
     from gcdbench.runs.index import load_runs
 
-    suites = [load_suite(name) for name in (suite_names or known_suites())]
+    manager = get_manager()
+    suites = [load_suite(name, manager) for name in (suite_names or manager.names("suites"))]
     presets = {name for suite in suites for name in suite.presets}
     if preset is not None and preset not in presets:
         raise UnknownName("preset in these suites", preset, presets)
@@ -49,7 +49,7 @@ def command(
     text = build_report(
         runs,
         suites,
-        get_manager(),
+        manager,
         title=title,
         preset=preset,
         pictures=pictures,

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option, warn_of_plugins
+from gcdbench.cli.options import (
+    data_root_option,
+    echo_json,
+    given_settings,
+    json_option,
+    preset_option,
+    protocol_option,
+    runs_option,
+    warn_of_plugins,
+)
 
 if TYPE_CHECKING:
     from gcdbench.runs.execution import Execution
@@ -22,8 +31,8 @@ if TYPE_CHECKING:
 @click.option("--dataset", "-d", help="Dataset, or folder:<path>, or csv:<file>.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="TOML file with these options.")
 @click.option("--variant", help="Named settings of the method, for example an ablation.")
-@click.option("--preset", help="paper, laptop or smoke (default: paper on a GPU, laptop on a CPU).")
-@click.option("--protocol", help="paper-stated, paper-implied, by-count, half or alternate.")
+@preset_option
+@protocol_option
 @click.option("--split", type=click.Path(), help="A split manifest ('gcdbench data split export') to run on.")
 @click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
 @click.option("--backbone", help="Backbone ('gcdbench list backbones').")
@@ -133,16 +142,14 @@ def headline(plan: Plan, request: Request) -> str:
 
 
 def _expected_duration(plan: Plan) -> str:
-    from gcdbench.datasets.card import load_card
+    from gcdbench.datasets.catalogue import expected_images
+    from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.presets import get_preset
 
-    total = load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
-    if plan.dataset_name == "phantom" and "n_per_class" in plan.dataset_options:
-        text = plan.dataset_options["n_per_class"]
-        total = 8 * int(text) if text.isdecimal() else None  # phantom itself refuses what is no number
+    total = expected_images(plan.dataset, plan.dataset_options)
     if total is None:
         return "duration unknown"
-    seconds = plan.training.epochs * total * 2 / get_preset(plan.preset).views_per_second
+    seconds = plan.training.epochs * total * 2 / get_preset(plan.preset, get_manager()).views_per_second
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {max(seconds, 5):.0f} s"
 
 

@@ -29,7 +29,7 @@ class Spent:
 
 @click.command("sweep")
 @click.argument("suite_name", metavar="SUITE")
-@click.option("--preset", default="laptop", show_default=True, help="paper, laptop or smoke.")
+@click.option("--preset", default="laptop", show_default=True, help="One of the suite's presets.")
 @click.option("--protocol", help="Protocol for every dataset (default: the suite's).")
 @click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
 @click.option(
@@ -39,7 +39,7 @@ class Spent:
 @click.option(
     "--stand-in",
     type=click.Choice(["never", "missing", "always"]),
-    help="When the phantom takes a dataset's place (default: the suite's; smoke: where data is missing).",
+    help="When the suite's stand-in takes a dataset's place (default: as the suite says for the preset).",
 )
 @click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at a time (default: half the cores).")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
@@ -68,16 +68,16 @@ def command(
     runs: Path,
     as_json: bool,
 ) -> None:
-    """Run what is missing of SUITE (a built-in name or a TOML file), several runs at a time.
+    """Run what is missing of SUITE (a name of 'gcdbench list suites' or a TOML file), several runs at a time.
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
     from gcdbench.core.work import available_cores
     from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.records import cell_records
     from gcdbench.reporting.suites.planning import plan_suite
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
-    from gcdbench.reporting.tables.records import cell_records
     from gcdbench.runs.index import load_runs
     from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import detect_gpu
@@ -86,7 +86,7 @@ def command(
     warn_of_plugins(manager)
     backend = manager.get("executors", executor)
     plan = plan_suite(
-        load_suite(suite_name),
+        load_suite(suite_name, manager),
         preset,
         manager,
         cell_records(load_runs(runs)),

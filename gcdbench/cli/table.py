@@ -12,10 +12,10 @@ import click
 from gcdbench.cli.options import json_option, require_runs, runs_option
 
 if TYPE_CHECKING:
+    from gcdbench.reporting.records import CellRecord
     from gcdbench.reporting.suites.model import Suite
     from gcdbench.reporting.tables.grid import Layout
     from gcdbench.reporting.tables.model import ResultTable
-    from gcdbench.reporting.tables.records import CellRecord
 
 LAYOUTS = ("auto", "long", "wide", "tall")
 
@@ -59,19 +59,20 @@ def command(
 ) -> None:
     """Print a suite's table, or, without SUITE, all runs so far.
 
-    SUITE is the name of a built-in suite or a TOML file. Cells: mean ± sd over n seeds, 95 % interval, and the
-    published value with the difference where there is one.
+    SUITE is the name of an installed suite ('gcdbench list suites') or a TOML file. Cells: mean ± sd over n seeds,
+    95 % interval, and the published value with the difference where there is one.
     """
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.records import cell_records
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
-    from gcdbench.reporting.tables.records import cell_records
     from gcdbench.reporting.tables.render import SUFFIXES, render
     from gcdbench.runs.index import load_runs
 
     given = {"explain": explain, "against": against, "check": check, "output": output, "format": format_name}
     _refuse_contradictions({**given, "json": as_json, "seeds": seeds}, of_suite=suite_name is not None)
     evaluation = "inductive" if inductive else "transductive"
-    suite = load_suite(suite_name) if suite_name else None
+    suite = load_suite(suite_name, get_manager()) if suite_name else None
     records = cell_records(load_runs(runs), evaluation)
     if check or output or (as_json and suite is None):
         require_runs(runs, records)
@@ -82,9 +83,8 @@ def command(
         if not records:
             click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
             return
-        table = plain_table(_with(records, preset, protocol), chosen or ("all", "old", "new"))
+        table = plain_table(_with(records, preset, protocol), get_manager(), chosen or ("all", "old", "new"))
     else:
-        from gcdbench.plugins.manager import get_manager
         from gcdbench.reporting.tables.bootstrap import RunBootstrap
         from gcdbench.reporting.tables.suite_table import suite_table
 
@@ -188,7 +188,7 @@ def _check(text: str, file: Path) -> None:
 
 
 def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: list[CellRecord]) -> None:
-    from gcdbench.reporting.tables.spent import SPENT
+    from gcdbench.reporting.spent import SPENT
     from gcdbench.reporting.tables.suite_table import find_cell
 
     row, column = find_cell(table, *cell, suite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gcdbench.datasets.card import card_path
 from gcdbench.plugins.hookspecs import hookimpl
@@ -11,9 +12,9 @@ from gcdbench.plugins.specs import DatasetSpec
 _SOURCES = "gcdbench.datasets.sources"
 
 _NAMED = (
-    ("kvasir", "folder:make_named_folder", "endoscopy, 8 classes of 500 images", ("paper",)),
+    ("kvasir", "folder:make_named_folder", "endoscopy, 8 classes of 500 images", ()),
     ("kvasir-v2", "folder:make_named_folder", "endoscopy, 8 classes of 1,000 images", ()),
-    ("nct-crc-he-100k", "nct_crc:make_nct_crc", "histology, 9 classes, 100,000 + 7,180 images", ("paper",)),
+    ("nct-crc-he-100k", "nct_crc:make_nct_crc", "histology, 9 classes, 100,000 + 7,180 images", ()),
     ("ham10000", "ham10000:make_ham10000", "skin lesions, 7 classes, 10,015 images, grouped by lesion", ()),
     ("pbc", "folder:make_named_folder", "blood cells, 8 classes, 17,092 images", ()),
     ("kvasir-seg", "kvasir_seg:make_kvasir_seg", "polyps with masks, for attention scores only", ("masks",)),
@@ -34,8 +35,6 @@ MEDMNIST = {
 }
 """The 2-D sets of MedMNIST with one label an image; ChestMNIST has several and is left out."""
 
-_PAPER_MEDMNIST = ("organamnist", "organcmnist")
-
 _WITH_ARGUMENT = (
     ("folder", "folder:make_folder", "folder:<path>, any folder of class folders"),
     ("csv", "listed:make_csv", "csv:<file>, a list of path,label[,group][,part]"),
@@ -49,9 +48,12 @@ def gcdbench_datasets() -> Iterator[DatasetSpec]:
     for name, factory, summary, tags in _NAMED:
         yield _named(name, factory, summary, tags)
     for name, summary in MEDMNIST.items():
-        paper = ("paper",) if name in _PAPER_MEDMNIST else ()
-        yield _named(name, "medmnist:make_medmnist", f"MedMNIST: {summary}", ("medmnist", *paper))
-    yield _named("phantom", "phantom:make_phantom", "synthetic lesions, made by code", ())
+        yield _named(name, "medmnist:make_medmnist", f"MedMNIST: {summary}", ("medmnist",))
+    yield replace(
+        _named("phantom", "phantom:make_phantom", "synthetic lesions, made by code", ()),
+        options=("n_per_class", "size"),
+        count=f"{_SOURCES}.phantom:count_images",
+    )
     for name, factory, summary in _WITH_ARGUMENT:
         yield DatasetSpec(name=name, factory=f"{_SOURCES}.{factory}", summary=summary, takes_argument=True)
 

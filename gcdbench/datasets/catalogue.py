@@ -85,6 +85,17 @@ def find_card(text: str, manager: PluginManager) -> DatasetCard:
     return load_card(Path(spec.card))
 
 
+def expected_images(spec: DatasetSpec, options: Mapping[str, str]) -> int | None:
+    """How many images a dataset has with these options, by its plugin or its card; None where neither can tell."""
+    try:
+        counted = spec.size(options)
+        if counted is None and spec.card is not None:
+            counted = load_card(Path(spec.card)).total
+    except Exception:  # a third party's function; opening the dataset says what is wrong with an option or a card
+        return None
+    return counted
+
+
 def list_presence(manager: PluginManager, data_root: Path | None = None) -> Iterator[Presence]:
     """One entry for each registered dataset that has a name of its own."""
     for spec in manager.specs("datasets"):

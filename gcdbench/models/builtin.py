@@ -23,7 +23,7 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:
         BackboneSpec(
             name="resnet18",
             factory="gcdbench.models.resnet:load_resnet18",
-            summary="ResNet-18, ImageNet; layer4 trains; the paper's backbone",
+            summary="ResNet-18, ImageNet; layer4 trains",
             citation="He et al., Deep Residual Learning for Image Recognition, CVPR 2016",
             tags=("cnn", "imagenet"),
         ),

@@ -9,7 +9,9 @@ from gcdbench.plugins.specs import (
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    PresetSpec,
     Spec,
+    SuiteSpec,
 )
 
 __all__ = [
@@ -19,8 +21,10 @@ __all__ = [
     "ExecutorSpec",
     "MethodSpec",
     "MetricSpec",
+    "PresetSpec",
     "Score",
     "Spec",
+    "SuiteSpec",
     "hookimpl",
     "percent",
 ]

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from gcdbench.plugins.specs import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec
+    from gcdbench.plugins.specs import (
+        BackboneSpec,
+        DatasetSpec,
+        ExecutorSpec,
+        MethodSpec,
+        MetricSpec,
+        PresetSpec,
+        SuiteSpec,
+    )
 
 PROJECT = "gcdbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -38,6 +46,16 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:  # type: ignore[empty-body]
 @hookspec
 def gcdbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
     """Ways of executing planned runs that this plugin offers."""
+
+
+@hookspec
+def gcdbench_presets() -> Iterable[PresetSpec]:  # type: ignore[empty-body]
+    """Presets this plugin offers: settings of a run under one name."""
+
+
+@hookspec
+def gcdbench_suites() -> Iterable[SuiteSpec]:  # type: ignore[empty-body]
+    """Suites of a study that this plugin offers: tables and figures, each described by a TOML file."""
 
 
 @hookspec

@@ -26,6 +26,7 @@ import pluggy
 from gcdbench.core.errors import PluginError, UnknownName
 from gcdbench.plugins import hookspecs
 from gcdbench.plugins.checks import hook_names, misspelt_hooks, spec_problem, unmarked_hooks
+from gcdbench.plugins.directory import package_offering
 from gcdbench.plugins.origin import package_folders, said
 from gcdbench.plugins.specs import (
     API_VERSION,
@@ -36,7 +37,9 @@ from gcdbench.plugins.specs import (
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    PresetSpec,
     Spec,
+    SuiteSpec,
 )
 
 ENTRY_POINT_GROUP = "gcdbench"
@@ -48,12 +51,15 @@ HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
     "metrics": ("gcdbench_metrics", MetricSpec),
     "backbones": ("gcdbench_backbones", BackboneSpec),
     "executors": ("gcdbench_executors", ExecutorSpec),
+    "presets": ("gcdbench_presets", PresetSpec),
+    "suites": ("gcdbench_suites", SuiteSpec),
 }
 BUILTIN_MODULES = (
     "gcdbench.datasets.builtin",
     "gcdbench.methods.builtin",
     "gcdbench.metrics.builtin",
     "gcdbench.models.builtin",
+    "gcdbench.runs.builtin",
     "gcdbench.runs.executors.builtin",
 )
 
@@ -87,7 +93,7 @@ class _Registered:
 
 
 class PluginManager:
-    """Loads plugins and holds the five registries."""
+    """Loads plugins and holds the registries, one for each kind."""
 
     def __init__(self, *, points: Sequence[EntryPoint] | None = None, files: Iterable[Path] = ()) -> None:
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
@@ -245,11 +251,14 @@ class PluginManager:
             raise PluginError(f"The {singular} '{name}' is not usable: {self._contested[kind, name]}.")
         broken = [p for p in self._problems if p.stage != "naming"]
         related = [p for p in broken if name in p.name or name.replace("-", "_") in p.name or name in p.distribution]
-        chosen = related or broken
+        package = package_offering(kind, name)
+        absent = package is not None and package not in {distribution for distribution, _ in self._origin.values()}
         hint = f"A {singular} of somebody else's is known once its package is installed, or with --plugin-file FILE."
-        if chosen:
+        if absent and not related:
+            hint = f"The package '{package}' offers it and is not installed here."
+        elif related or broken:
             hint = "A plugin that did not load may have offered it: " + "; ".join(
-                f"{p.distribution} ({p.stage}): {p.error}" for p in chosen[:3]
+                f"{p.distribution} ({p.stage}): {p.error}" for p in (related or broken)[:3]
             )
         raise UnknownName(singular, name, registry, hint=hint)
 

@@ -45,6 +45,8 @@ class Spec:
     """
 
     kind: ClassVar[str] = "plugin"
+    name_pattern: ClassVar[str] = r"\w[\w.+-]*"
+    """What a name may look like; names become folders of the store."""
 
     name: str
     factory: str
@@ -85,12 +87,21 @@ class DatasetSpec(Spec):
 
     ``card`` is the path of its ``card.toml`` (None for ``folder:`` and ``csv:``, which make theirs).
     ``takes_argument`` is true for datasets written ``name:<argument>``.
+    ``options`` are names of options that presets may set (:class:`PresetSpec`); the factory knows what they mean.
+    ``count`` may name a function ``(options) -> int`` that says how many images there are with these options, for
+    datasets whose card cannot know it.
     """
 
     kind: ClassVar[str] = "dataset"
 
     card: str | None = None
     takes_argument: bool = False
+    options: tuple[str, ...] = ()
+    count: str | None = None
+
+    def size(self, options: Mapping[str, str]) -> int | None:
+        """Number of images with these options; None where the plugin leaves that to the card."""
+        return None if self.count is None else int(load_attribute(self.count)(options))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,3 +158,35 @@ class ExecutorSpec(Spec):
     """An executor: ``factory`` points at a class like :class:`gcdbench.runs.executors.base.Executor`."""
 
     kind: ClassVar[str] = "executor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetSpec(Spec):
+    """A preset: settings of a run under one name, chosen by ``--preset``. It is data, so it needs no ``factory``.
+
+    ``settings`` are what ``--set`` would say (``backbone``, ``image_size``, ``views``, ``epochs``, ``batch_size`` …);
+    whatever is left out has its usual value.
+    ``dataset_options`` are for datasets that declare them (:attr:`DatasetSpec.options`); others never see them.
+    ``views_per_second`` is a rough figure for the expected duration, of the machine that the preset is meant for.
+    """
+
+    kind: ClassVar[str] = "preset"
+
+    factory: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    dataset_options: Mapping[str, str] = field(default_factory=dict)
+    views_per_second: float = 400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec(Spec):
+    """A suite: one table or figure of a study. ``name`` is ``study/suite``; people may leave ``study/`` out where no
+    other study has a suite of that name. ``file`` is the path of its TOML file; the reported numbers that the file
+    names lie beside it. It is data, so it needs no ``factory``.
+    """
+
+    kind: ClassVar[str] = "suite"
+    name_pattern: ClassVar[str] = r"\w[\w.+-]*/\w[\w.+-]*"
+
+    factory: str = ""
+    file: str

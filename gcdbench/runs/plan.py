@@ -10,12 +10,13 @@ from typing import Any
 
 from gcdbench.core.config import apply_overrides, field_types, to_plain, to_settable, unknown_key
 from gcdbench.core.errors import ConfigError, UnknownName
+from gcdbench.datasets.protocols import named_protocol, planning_card
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import DatasetSpec, MethodSpec, load_attribute
 from gcdbench.runs.presets import RunSettings, default_preset, get_preset
 from gcdbench.runs.request import Request
 from gcdbench.splits.manifest import SplitManifest
-from gcdbench.splits.protocol import Protocol, default_protocol, named_protocol, renamed
+from gcdbench.splits.protocol import Protocol, renamed
 from gcdbench.splits.split_file import read_split
 from gcdbench.training.config import TrainingConfig
 from gcdbench.views.setting import parse_views
@@ -92,7 +93,9 @@ class Plan:
         return {key: value for key, value in said.items() if value is not None} | {
             "settings": to_settable(self.settings),
             "training": to_settable(self.training) if self.method.trained else {},
-            "protocol": to_settable(self.protocol),
+            "protocol": {
+                key: value for key, value in to_settable(self.protocol).items() if key in self.protocol.card()
+            },
             "config": to_settable(self.config),
             "dataset_set": dict(self.dataset_options),
         }
@@ -153,7 +156,7 @@ def make_plan(request: Request, manager: PluginManager) -> Plan:
         raise ConfigError(f"The dataset '{dataset_key}' takes no argument, but '{argument}' was given.")
 
     preset_name = request.preset or default_preset(has_gpu=detect_gpu())
-    preset = get_preset(preset_name)
+    preset = get_preset(preset_name, manager)
     config_class = load_attribute(method.config) if method.config else NoConfig
     own_keys = _own_keys(method.name, config_class)
     variant: Mapping[str, object] = {}
@@ -185,20 +188,17 @@ def make_plan(request: Request, manager: PluginManager) -> Plan:
         settings = dataclasses.replace(settings, views="none", augmentation="none")
     training = apply_overrides(preset.training, sections["training"])
     manifest = _given_split(request, sections["protocol"])
-    protocol = (
-        manifest.protocol
-        if manifest
-        else named_protocol(request.protocol or default_protocol(dataset_key), dataset_key)
-    )
+    protocol = manifest.protocol if manifest else named_protocol(request.protocol, planning_card(dataset), dataset_key)
     changed = renamed(protocol, apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX))
     return Plan(
         method=method,
         dataset=dataset,
         dataset_name=dataset_key,
         dataset_argument=argument,
-        dataset_options={**preset.dataset_options, **request.dataset_options}
-        if dataset_key == "phantom"
-        else dict(request.dataset_options),
+        dataset_options={
+            **{key: value for key, value in preset.dataset_options.items() if key in dataset.options},
+            **request.dataset_options,
+        },
         variant=request.variant,
         preset=preset_name,
         protocol=dataclasses.replace(changed, k_policy=request.k_policy),

@@ -1,13 +1,19 @@
-"""Presets: named sets of run settings. Suites and commands only name them; a preset is part of a run's card."""
+"""Presets: settings of a run under one name, as plugins register them (:class:`gcdbench.plugins.specs.PresetSpec`).
+
+A preset's name is on a run's card and not in its identity: two presets with the same values make the same run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Literal
 
-from gcdbench.core.config import Bounds
-from gcdbench.core.errors import UnknownName
+from gcdbench.core.config import Bounds, apply_overrides, field_types
+from gcdbench.core.errors import ConfigError, GCDBenchError
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.plugins.specs import PresetSpec
 from gcdbench.training.config import TrainingConfig
 
 
@@ -16,7 +22,8 @@ class RunSettings:
     """Settings of a run that are neither the engine's nor the method's.
 
     weights: a weight file for the backbone, ``"none"`` for random ones (only when asked for), None for the default.
-    views: ``"online"`` augments anew in every step; ``"bank:V"`` draws from V stored views an image.
+    views: ``"online"`` augments again in every step; ``"bank:V"`` draws from V stored views per image.
+    augmentation: which changes a view may have (:data:`gcdbench.views.augmentation.AUGMENTATIONS`).
     """
 
     backbone: str = "efficientnet-lite0"
@@ -29,7 +36,7 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A named choice of settings; ``views_per_second`` is a rough figure for the expected duration."""
+    """A preset with every setting in its place; ``views_per_second`` is a rough figure for the expected duration."""
 
     name: str
     summary: str
@@ -39,42 +46,34 @@ class Preset:
     dataset_options: Mapping[str, str] = field(default_factory=dict)
 
 
-PRESETS: dict[str, Preset] = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            name="paper",
-            summary="the paper's setting: ResNet-18, 224 px, 200 epochs, fresh augmentation in every step",
-            settings=RunSettings(backbone="resnet18", image_size=224, views="online"),
-            training=TrainingConfig(epochs=200),
-            views_per_second=1500.0,
-        ),
-        Preset(
-            name="laptop",
-            summary="minutes on two cores: EfficientNet-Lite0, 128 px, 20 epochs, 16 stored views an image",
-            settings=RunSettings(backbone="efficientnet-lite0", image_size=128, views="bank:16"),
-            training=TrainingConfig(epochs=20),
-            views_per_second=400.0,
-        ),
-        Preset(
-            name="smoke",
-            summary="seconds, to see that everything runs: EfficientNet-Lite0, 96 px, 2 epochs, 2 stored views",
-            settings=RunSettings(backbone="efficientnet-lite0", image_size=96, views="bank:2"),
-            training=TrainingConfig(epochs=2, batch_size=32),
-            views_per_second=400.0,
-            dataset_options={"n_per_class": "16"},
-        ),
-    )
-}
-
-
-def get_preset(name: str) -> Preset:
+def get_preset(name: str, manager: PluginManager) -> Preset:
     """The preset called ``name``."""
-    if name not in PRESETS:
-        raise UnknownName("preset", name, PRESETS)
-    return PRESETS[name]
+    spec: PresetSpec = manager.get("presets", name)
+    try:
+        settings, training = _in_place(tuple(sorted(spec.settings.items())))
+    except (GCDBenchError, TypeError) as error:
+        distribution, _ = manager.provider("presets", name)
+        raise ConfigError(f"The preset '{name}' of {distribution} is wrong: {error}") from error
+    return Preset(
+        name=name,
+        summary=spec.summary,
+        settings=settings,
+        training=training,
+        views_per_second=spec.views_per_second,
+        dataset_options=spec.dataset_options,
+    )
+
+
+@lru_cache(maxsize=64)
+def _in_place(given: tuple[tuple[str, object], ...]) -> tuple[RunSettings, TrainingConfig]:
+    """Settings by their names into the two that a run has; every cell of a table asks for this."""
+    of_run = field_types(RunSettings)
+    return (
+        apply_overrides(RunSettings(), {key: value for key, value in given if key in of_run}),
+        apply_overrides(TrainingConfig(), {key: value for key, value in given if key not in of_run}),
+    )
 
 
 def default_preset(*, has_gpu: bool) -> str:
-    """``paper`` on a GPU, ``laptop`` on a CPU."""
-    return "paper" if has_gpu else "laptop"
+    """``gpu`` on a GPU, ``laptop`` on a CPU."""
+    return "gpu" if has_gpu else "laptop"

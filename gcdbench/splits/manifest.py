@@ -150,7 +150,7 @@ def make_split(
         raise DataError(f"Dataset '{dataset}' has no images to split.")
     is_test = np.zeros(n, dtype=np.bool_) if partition is None else np.asarray(partition == "test")
     train_counts = np.bincount(labels[~is_test], minlength=len(class_names))
-    old = protocol.old_classes(train_counts.tolist())
+    old = protocol.old_classes(train_counts.tolist(), class_names)
     new = tuple(c for c in range(len(class_names)) if c not in old)
     position = np.empty(len(class_names), dtype=np.int64)
     position[list(old + new)] = np.arange(len(class_names))

@@ -1,34 +1,34 @@
-"""Protocols: what is old, what is labelled, what is scored and how. One card in every run."""
+"""Protocols: what is old, what is labelled, what is scored and how. One card in every run.
+
+The rules here fit any dataset. A protocol that somebody published for one dataset is a fact about that dataset: it is
+on the dataset's card (:mod:`gcdbench.datasets.protocols`).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from gcdbench.core.config import to_plain
 from gcdbench.core.errors import ConfigError, UnknownName
 
 KPolicy = Literal["known", "estimated"]
-
-PAPER_OLD_COUNT = {"kvasir": 4, "organamnist": 5, "organcmnist": 5, "nct-crc-he-100k": 5}
-"""How many classes the paper's shares imply are old; which ones is our assumption: the first in the card's order."""
-
-PAPER_IMPLIED_FRACTION = {"kvasir": 0.2}
-"""Label fractions that the paper's printed Kvasir rows imply (w = 0.444) against the stated one half."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """The rules of one experiment.
 
-    old_rule: ``"first"`` classes in the card's order, every second one of them, ``"alternate"``, or the largest ones,
-        ``"by-count"``.
+    old_rule: ``"first"`` classes in the card's order, every second one of them, ``"alternate"``, the largest ones,
+        ``"by-count"``, or those called by their names, ``"named"``.
     old_count: number of old classes; None means half of them, rounded up.
+    old_names: the old classes of rule ``"named"``.
     """
 
     name: str
-    old_rule: Literal["first", "alternate", "by-count"] = "first"
+    old_rule: Literal["first", "alternate", "by-count", "named"] = "first"
     old_count: int | None = None
     label_fraction: float = 0.5
     stratified: bool = True
@@ -38,13 +38,21 @@ class Protocol:
     evaluation: Literal["unlabelled"] = "unlabelled"
     match_rule: Literal["v2"] = "v2"
     epoch_selection: Literal["last"] = "last"
+    old_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 < self.label_fraction <= 1.0:
             raise ConfigError(f"label_fraction must be above 0 and at most 1, not {self.label_fraction}.")
+        if (self.old_rule == "named") != bool(self.old_names):
+            raise ConfigError("Old classes are named by old_rule=named together with old_names=a,b,…; give both.")
 
-    def old_classes(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Indices of the old classes, in the card's order, given the number of training images of each class."""
+    def old_classes(self, counts: Sequence[int], class_names: Sequence[str] = ()) -> tuple[int, ...]:
+        """Indices of the old classes, in the card's order, given the number of training images of each class.
+
+        ``class_names`` are the classes in the card's order; only rule ``"named"`` looks at them.
+        """
+        if self.old_rule == "named":
+            return self._named(class_names)
         total = len(counts)
         wanted = math.ceil(total / 2) if self.old_count is None else self.old_count
         if not 1 <= wanted <= total:
@@ -61,50 +69,36 @@ class Protocol:
         by_size = sorted(range(total), key=lambda c: (-counts[c], c))
         return tuple(sorted(by_size[:wanted]))
 
+    def _named(self, class_names: Sequence[str]) -> tuple[int, ...]:
+        for name in self.old_names:
+            if name not in class_names:
+                raise UnknownName("class", name, class_names)
+        return tuple(c for c, name in enumerate(class_names) if name in self.old_names)
+
     def card(self) -> dict[str, Any]:
-        """Every field, for identities, run cards and captions."""
-        return asdict(self)
+        """Every field, for identities, run cards and captions.
+
+        ``old_names`` is younger than stored runs, so it is there only where it says something: their ids stay valid.
+        """
+        plain = to_plain(self)
+        return plain if self.old_names else {key: value for key, value in plain.items() if key != "old_names"}
 
 
-PROTOCOLS: dict[str, str] = {
-    "paper-stated": "the paper's text: the first 4 / 5 / 5 / 5 classes old, 50 % labelled",
-    "paper-implied": "what the paper's printed numbers imply: as stated, but 20 % labelled on Kvasir",
-    "by-count": "the largest classes old, 50 % labelled",
-    "half": "any dataset: the first half of the classes old (rounded up), 50 % labelled, stratified",
-    "alternate": "any dataset: every second class old, 50 % labelled; look-alikes often sort side by side",
+GENERIC: dict[str, str] = {
+    "by-count": "the largest classes old, as many as the dataset's own protocol has or half, 50 % labelled",
+    "half": "the first half of the classes old (rounded up), 50 % labelled, stratified",
+    "alternate": "every second class old, 50 % labelled; look-alikes often sort side by side",
 }
+"""Protocols that fit any dataset, and what they do."""
 
 
-def default_protocol(dataset: str) -> str:
-    """``paper-stated`` for the paper's datasets, ``half`` for any other."""
-    return "paper-stated" if dataset in PAPER_OLD_COUNT else "half"
-
-
-def require_protocol(name: str | None) -> None:
-    """Refuse a name that no protocol has; None is nobody's."""
-    if name is not None and name not in PROTOCOLS:
-        raise UnknownName("protocol", name, PROTOCOLS)
-
-
-def named_protocol(name: str, dataset: str) -> Protocol:
-    """The protocol ``name`` as it applies to ``dataset``."""
-    require_protocol(name)
-    paper_count = PAPER_OLD_COUNT.get(dataset)
-    if name == "half":
-        return Protocol(name=name)
-    if name == "alternate":
-        return Protocol(name=name, old_rule="alternate")
+def generic_protocol(name: str, old_count: int | None = None) -> Protocol:
+    """One of the protocols for any dataset; ``old_count`` is how many classes ``by-count`` takes."""
+    if name not in GENERIC:
+        raise UnknownName("protocol for any dataset", name, GENERIC)
     if name == "by-count":
-        return Protocol(name=name, old_rule="by-count", old_count=paper_count)
-    if paper_count is None:
-        raise ConfigError(
-            f"Protocol '{name}' is defined for {', '.join(sorted(PAPER_OLD_COUNT))} only, not for '{dataset}'.",
-            hint="Use --protocol half, which fits any dataset.",
-        )
-    stated = Protocol(name=name, old_count=paper_count)
-    if name == "paper-implied":
-        return replace(stated, label_fraction=PAPER_IMPLIED_FRACTION.get(dataset, stated.label_fraction))
-    return stated
+        return Protocol(name=name, old_rule="by-count", old_count=old_count)
+    return Protocol(name=name, old_rule="alternate" if name == "alternate" else "first")
 
 
 def renamed(protocol: Protocol, changed: Protocol) -> Protocol:
@@ -112,8 +106,15 @@ def renamed(protocol: Protocol, changed: Protocol) -> Protocol:
 
     The name holds what really differs, as values: "0.30" and "0.3" are one protocol.
     """
-    before = protocol.card()
-    differing = sorted((key, value) for key, value in changed.card().items() if value != before[key])
+    differing = sorted(
+        (field.name, value)
+        for field in fields(Protocol)
+        if (value := getattr(changed, field.name)) != getattr(protocol, field.name)
+    )
     if not differing:
         return changed
-    return replace(changed, name=f"{protocol.name}+{','.join(f'{key}={value}' for key, value in differing)}")
+    return replace(changed, name=f"{protocol.name}+{','.join(f'{key}={_text(value)}' for key, value in differing)}")
+
+
+def _text(value: object) -> str:
+    return "|".join(value) if isinstance(value, tuple) else str(value)

@@ -123,7 +123,8 @@ def _protocol(table: dict[str, Any]) -> Protocol:
     known = {field.name for field in fields(Protocol)}
     if unknown := sorted(set(table) - known):
         raise ValueError(f"its protocol has the unknown field '{unknown[0]}'")
-    return Protocol(**table)
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return Protocol(**values)
 
 
 def _in_range(labels: np.ndarray[tuple[int], np.dtype[np.int64]], count: int) -> Any:

@@ -10,7 +10,7 @@ from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """SGD with a cosine schedule, as SimGCD's scripts set it (paper notes, row 23)."""
+    """SGD with a cosine schedule, as SimGCD's scripts set it."""
 
     epochs: Count = 200
     batch_size: Annotated[int, Bounds(least=2)] = 128

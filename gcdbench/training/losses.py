@@ -4,9 +4,9 @@ Two conventions hold everywhere. Rows are views: for B images there are 2B rows,
 view 2. A label of −1 means "not given". Nothing here branches on data, so a batch without a labelled image gives
 exactly 0 with a graph (the backward pass then writes zeros), and no value has to travel from the device to the host.
 
-Equation numbers are those of the MedXplore paper, which restates SimGCD (Wen et al., "Parametric Classification for
-Generalized Category Discovery: A Baseline Study", ICCV 2023); where paper and published code differ, the docstring
-says which one is followed.
+Losses have the symbols of SimGCD (Wen et al., "Parametric Classification for Generalized Category Discovery: A Baseline
+Study", ICCV 2023): L_rep of the representation, L_cls of the classifier, u without and s with labels. Where the printed
+equation and the published code differ, the docstring says which one is followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 
 def info_nce(projection: Tensor, temperature: float = 1.0) -> Tensor:
-    """InfoNCE over all rows: one positive (the other view), 2B − 2 negatives. SimGCD's code for Eq. 1.
+    """InfoNCE over all rows: one positive (the other view), 2B − 2 negatives. SimGCD's code for L_rep^u.
 
     projection: (2B, P), normalised here.
     """
@@ -31,7 +31,7 @@ def info_nce(projection: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def info_nce_cross_view(projection: Tensor, temperature: float = 1.0) -> Tensor:
-    """Eq. 1 to the letter: view 1 of an image against view 2 of every image of the batch, itself included.
+    """L_rep^u as printed: view 1 of an image against view 2 of every image of the batch, itself included.
 
     projection: (2B, P), normalised here.
     """
@@ -41,7 +41,7 @@ def info_nce_cross_view(projection: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def supcon(projection: Tensor, labels: Tensor, temperature: float = 0.07) -> Tensor:
-    """Supervised contrast among the labelled rows only. SimGCD's code for Eq. 2.
+    """Supervised contrast among the labelled rows only. SimGCD's code for L_rep^s.
 
     For each labelled row: minus the mean log-probability of its positives (same label, either view, not itself),
     where the denominator runs over the other labelled rows; then the mean over these rows.
@@ -57,7 +57,7 @@ def supcon(projection: Tensor, labels: Tensor, temperature: float = 0.07) -> Ten
 
 
 def supcon_cross_view(projection: Tensor, labels: Tensor, temperature: float = 0.07) -> Tensor:
-    """Eq. 2 to the letter: anchors are view 1 of the labelled images, the denominator is view 2 of all of B.
+    """L_rep^s as printed: anchors are view 1 of the labelled images, the denominator is view 2 of all of B.
 
     projection: (2B, P), normalised here; labels: (2B,), one for each row.
     """
@@ -69,7 +69,7 @@ def supcon_cross_view(projection: Tensor, labels: Tensor, temperature: float = 0
 
 
 def swapped_cross_entropy(logits: Tensor, student_temperature: float, teacher_temperature: float) -> Tensor:
-    """Self-distillation between the views, Eq. 4 left: each view's sharpened, detached prediction teaches the other.
+    """Self-distillation between the views, L_cls^u: each view's sharpened, detached prediction teaches the other.
 
     Mean over both directions and all images, labelled ones included. logits: (2B, K), cosines.
     """
@@ -78,7 +78,7 @@ def swapped_cross_entropy(logits: Tensor, student_temperature: float, teacher_te
 
 
 def mean_entropy_gap(logits: Tensor, temperature: float) -> Tensor:
-    """log K − H(p̄), where p̄ is the mean prediction of all rows (Eq. 5 and the two before it).
+    """log K − H(p̄), where p̄ is the mean prediction of all rows (what ε weighs in L_cls).
 
     Zero for a uniform mean, log K for a collapsed one; minimising it maximises the entropy, which is the sign of
     SimGCD's code. Taken in the log domain, so a class nobody predicts costs no NaN. logits: (2B, K), cosines.
@@ -89,7 +89,7 @@ def mean_entropy_gap(logits: Tensor, temperature: float) -> Tensor:
 
 
 def supervised_cross_entropy(logits: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of the labelled rows, Eq. 4 right; 0 when there is none.
+    """Cross-entropy of the labelled rows, L_cls^s; 0 when there is none.
 
     logits: (R, K), cosines; labels: (R,), one for each row.
     """

@@ -60,6 +60,7 @@ class Augmentation:
 
 
 AUGMENTATIONS = {
+    # Crop, flip and colour jitter, the usual views of GCD code. The name is in the ids of stored runs, so it stays.
     "paper": Augmentation(name="paper"),
     "geometric": Augmentation(name="geometric", brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0),
 }

@@ -75,7 +75,7 @@ def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
 
 
 class OnlineViews:
-    """Views made afresh each step: the paper's setting."""
+    """Views made afresh each step, as published code has it."""
 
     def __init__(self, backbone: Backbone, store: Pixels, augmentation: Augmentation, size: int, device: str) -> None:
         self._backbone = backbone

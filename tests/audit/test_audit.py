@@ -20,7 +20,7 @@ from gcdbench.reporting.published.rows import audit
 from gcdbench.reporting.published.shares import Share, allowed_share, consensus, miss
 from gcdbench.splits.protocol import Protocol
 
-REPORTED = Path(__file__).parents[2] / "benchmarks" / "reported"
+REPORTED = Path(__file__).parents[2] / "plugins" / "medxplore" / "gcdbench_medxplore" / "study" / "reported"
 PAPER, PAPER_ERRORS = REPORTED / "medxplore.csv", REPORTED / "medxplore_errors.csv"
 
 
@@ -221,7 +221,11 @@ def test_a_claimed_share_that_explains_no_row_is_a_finding(tmp_path):
     assert right.exit_code == 0
     for arguments, said in (
         (["--expect", "mydta=0.2"], "did you mean 'mydata'"),
-        (["--protocol", "paper-stated"], "known for none of mydata"),
+        (
+            ["--protocol", "paper-stated"],
+            "has a protocol 'paper-stated'; they have by-count",
+        ),
+        (["--protocol", "half"], "known for none of mydata"),
         (["--protocol", "half", "--expect", "mydata=0.2"], "give one of them"),
     ):
         refused = runner.invoke(command, [str(file), *arguments])

@@ -123,7 +123,10 @@ def test_settings_that_a_method_never_looks_at_are_named(cli) -> None:
         (("data", "cache", "clear", "--key", "typo"), "no cache entry named 'typo'; known: "),
         ((*RUN, "--variant", "big"), "no variant of 'nearest-mean'"),
         ((*RUN, "--preset", "laptopp"), "did you mean 'laptop'"),
-        ((*RUN, "--protocol", "paper-stated"), "--protocol half"),
+        (
+            (*RUN, "--protocol", "paper-stated"),
+            "no protocol 'paper-stated'; it has by-count, half,",
+        ),
         ((*RUN, "--config", "absent.toml"), "cannot be read"),
         (("run", "--dataset", "stripes"), "No method was given"),
         ((*RUN, "--device", "gpu"), "no device 'gpu' on this machine; there is cpu"),

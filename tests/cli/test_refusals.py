@@ -25,7 +25,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("table", "main", "--protocol", "paper-statd"), "did you mean 'paper-stated'"),
+        (("table", "main", "--protocol", "paper-statd"), "has a protocol 'paper-statd'; they have paper-stated"),
         (("table", "--preset", "laptpo"), "did you mean 'laptop'"),
         (("table", "--protocol", "half"), "known: paper-stated"),
         (("table", "--seeds", "0"), "--seeds needs a suite"),
@@ -39,14 +39,17 @@ def runs(tmp_path: Path) -> Path:
         (("report", "-o", "OUT", "--runs", "absent"), "There is no run in 'absent'"),
         (("report", "main", "-o", "OUT", "--preset", "laptpo"), "did you mean 'laptop'"),
         (("rescore", "--runs", "absent"), "There is no run in 'absent'"),
-        (("figure", "bars", "main", "-o", "OUT", "--protocol", "paper-statd"), "did you mean 'paper-stated'"),
+        (
+            ("figure", "bars", "main", "-o", "OUT", "--protocol", "paper-statd"),
+            "has a protocol 'paper-statd'; they have paper-stated",
+        ),
         (("figure", "training", "x", "-o", "OUT", "--seeds", "0"), "choose a suite's runs"),
         (("figure", "training", "x", "-o", "OUT", "--test"), "'training' shows losses"),
         (("export", "OUT"), "must end in .zip"),
         (("export", "a.zip", "--method", "simgdc"), "did you mean 'simgcd'"),
         (("export", "a.zip", "--dataset", "pbc"), "known: kvasir"),
-        (("sweep", "main", "--protocol", "paper-statd", "--dry-run"), "did you mean 'paper-stated'"),
-        (("sweep", "main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "no protocol named 'x'"),
+        (("sweep", "main", "--protocol", "paper-statd", "--dry-run"), "they have paper-stated, paper-implied"),
+        (("sweep", "main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "has a protocol 'x'"),
         (
             ("run", "--method", "simgcd", "--dataset", "phantom", "--set", "teacher_warmup=30"),
             "at least 0 and at most 1",

@@ -29,6 +29,13 @@ name = "b"
 count = 4
 """
 
+PROTOCOL = """
+[protocols.theirs]
+old_classes = 1
+label_fraction = 0.2
+citation = "who"
+"""
+
 NAMES = sorted(folder.name for folder in datasets_folder().iterdir() if (folder / "card.toml").is_file())
 
 
@@ -58,7 +65,24 @@ def test_a_good_card(tmp_path: Path) -> None:
         (lambda t: t.replace('name = "b"', 'name = "a"'), "'a' is listed twice"),
         (lambda t: t.replace('name = "b"', 'nome = "b"'), "unknown field 'nome'"),
         (lambda t: t + '[checksums]\n"f.zip" = "md5:123"\n', "checksums.f.zip"),
-        (lambda t: t + "[paper]\nold_classes = 2\n", "between 1 and 1"),
+        (lambda t: t + PROTOCOL.replace("= 1", "= 2"), "between 1 and 1"),
+        (lambda t: t + PROTOCOL.replace("= 1", "= 0"), "between 1 and 1"),
+        (lambda t: t + PROTOCOL.replace("= 1", "= true"), "whole number"),
+        (lambda t: t + PROTOCOL.replace("= 1", '= ["c"]'), "names the class 'c', which the card does not have"),
+        (lambda t: t + PROTOCOL.replace("= 1", '= ["a", "a"]'), "each once"),
+        (lambda t: t + PROTOCOL.replace("= 1", '= ["a", "b"]'), "not all of them"),
+        (lambda t: t + PROTOCOL.replace("= 1", "= []"), "at least one class"),
+        (lambda t: t + PROTOCOL.replace("0.2", "0.0"), "above 0 and at most 1"),
+        (lambda t: t + PROTOCOL.replace("0.2", "1.5"), "above 0 and at most 1"),
+        (lambda t: t + PROTOCOL.replace("0.2", '"all"'), "above 0 and at most 1"),
+        (lambda t: t + PROTOCOL.replace('citation = "who"', ""), "'protocols.theirs' lacks 'citation'"),
+        (lambda t: t + PROTOCOL.replace("old_classes", "old"), "unknown field 'old'"),
+        (lambda t: t + PROTOCOL.replace("theirs", "half"), "name of a protocol for any dataset"),
+        (lambda t: t + PROTOCOL.replace("theirs", '"a+b"'), "small letters, digits, dots and hyphens"),
+        (lambda t: t + "[protocols]\ntheirs = 3\n", "'protocols.theirs' must be a table"),
+        (lambda t: "protocols = 3\n" + t, "'protocols' must be a table"),
+        (lambda t: 'default_protocol = "theirs"\n' + t, "no [protocols.theirs]"),
+        (lambda t: "default_protocol = 1\n" + t, "'default_protocol' must be a text"),
         (lambda t: t + "[samples]\ntrain = '3'\n", "'samples.train' must be a whole number"),
         (lambda t: t + "oops", "not valid TOML"),
     ],
@@ -98,8 +122,9 @@ def test_counts_give_the_papers_old_share(name: str, share: float) -> None:
     """w follows from counts alone: half of the old images against all others."""
     card = load_card(name)
     assert card.counts is not None
-    assert card.paper_old is not None
-    old, new = sum(card.counts[: card.paper_old]), sum(card.counts[card.paper_old :])
+    first = card.protocols["paper-stated"].old_classes
+    assert isinstance(first, int)
+    old, new = sum(card.counts[:first]), sum(card.counts[first:])
     assert old / 2 / (old / 2 + new) == pytest.approx(share, abs=5e-4)
 
 

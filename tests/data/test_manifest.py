@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcdbench.core.errors import ConfigError, DataError
+from gcdbench.core.errors import ConfigError, DataError, UnknownName
 from gcdbench.datasets.card import load_card
+from gcdbench.datasets.protocols import named_protocol
 from gcdbench.splits.manifest import LABELLED, TEST, UNLABELLED, make_split
-from gcdbench.splits.protocol import PAPER_OLD_COUNT, Protocol, default_protocol, named_protocol
+from gcdbench.splits.protocol import Protocol, generic_protocol
 
 
 def hashes(n: int, salt: str = "") -> list[str]:
@@ -36,7 +37,7 @@ def kvasir_like(protocol: Protocol):
     ("name", "labelled", "w"), [("paper-stated", 1000, 1 / 3), ("paper-implied", 400, 1600 / 3600)]
 )
 def test_old_share_of_the_papers_protocols_on_kvasir(name: str, labelled: int, w: float) -> None:
-    split = kvasir_like(named_protocol(name, "kvasir"))
+    split = kvasir_like(named_protocol(name, load_card("kvasir"), "kvasir"))
     assert len(split.ids(LABELLED)) == labelled
     assert split.old_share == pytest.approx(w, abs=1e-12)
     per_class = np.bincount(split.labels[split.ids(LABELLED)], minlength=8)
@@ -54,7 +55,7 @@ def test_old_share_of_the_papers_protocols_on_kvasir(name: str, labelled: int, w
     ],
 )
 def test_old_classes_of_the_protocols_for_any_dataset(name: str, counts: list[int], old: tuple[int, ...]) -> None:
-    assert named_protocol(name, "d").old_classes(counts) == old
+    assert generic_protocol(name).old_classes(counts) == old
 
 
 def test_more_old_classes_than_every_second_are_refused() -> None:
@@ -62,9 +63,14 @@ def test_more_old_classes_than_every_second_are_refused() -> None:
         Protocol(name="p", old_rule="alternate", old_count=3).old_classes([1, 1, 1, 1])
 
 
-def test_cards_and_protocols_agree_on_the_papers_old_classes() -> None:
-    for name, count in PAPER_OLD_COUNT.items():
-        assert load_card(name).paper_old == count
+def test_old_classes_may_be_named_and_keep_card_order() -> None:
+    named = Protocol(name="p", old_rule="named", old_names=("c", "a"))
+    assert named.old_classes([1, 1, 1], ["a", "b", "c"]) == (0, 2)
+    with pytest.raises(UnknownName, match="no class named 'c'"):
+        named.old_classes([1, 1], ["a", "b"])
+    for wrong in ({"old_rule": "named"}, {"old_names": ("a",)}):
+        with pytest.raises(ConfigError, match="give both"):
+            Protocol(name="p", **wrong)
 
 
 def test_by_count_takes_the_largest_classes_and_keeps_card_order() -> None:
@@ -74,17 +80,10 @@ def test_by_count_takes_the_largest_classes_and_keeps_card_order() -> None:
         class_names=["a", "b", "c", "d"],
         labels=labels,
         sha256=hashes(75),
-        protocol=named_protocol("by-count", "d"),
+        protocol=generic_protocol("by-count"),
     )
     assert split.classes == ("b", "d", "a", "c")
     assert split.k_old == 2
-
-
-def test_paper_protocols_are_for_the_papers_datasets_only() -> None:
-    assert default_protocol("kvasir") == "paper-stated"
-    assert default_protocol("phantom") == "half"
-    with pytest.raises(ConfigError, match="not for 'phantom'"):
-        named_protocol("paper-stated", "phantom")
 
 
 @settings(max_examples=40, deadline=None)
@@ -172,11 +171,12 @@ def test_split_seeds_differ_and_repeat() -> None:
 def test_the_manifest_is_the_same_in_another_process() -> None:
     script = (
         "from tests.data.test_manifest import kvasir_like\n"
-        "from gcdbench.splits.protocol import named_protocol\n"
-        "print(kvasir_like(named_protocol('paper-stated', 'kvasir')).sha)"
+        "from gcdbench.datasets.card import load_card\n"
+        "from gcdbench.datasets.protocols import named_protocol\n"
+        "print(kvasir_like(named_protocol('paper-stated', load_card('kvasir'), 'kvasir')).sha)"
     )
     output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
-    assert output == kvasir_like(named_protocol("paper-stated", "kvasir")).sha
+    assert output == kvasir_like(named_protocol("paper-stated", load_card("kvasir"), "kvasir")).sha
 
 
 def test_impossible_splits_are_refused() -> None:

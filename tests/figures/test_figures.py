@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("gcdbench_medxplore")
+
+from gcdbench_medxplore.study import FOLDER
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
@@ -23,9 +26,9 @@ from gcdbench.reporting.figures.sources import (
     training_figure,
 )
 from gcdbench.reporting.figures.style import INK, save, to_svg
+from gcdbench.reporting.records import cell_records
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
-from gcdbench.reporting.tables.records import cell_records
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.events import EpochEnd
 from gcdbench.runs.index import load_runs
@@ -115,7 +118,7 @@ def stored(tmp_path_factory):
 
 def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
     runs, manager, _ = stored
-    table = suite_table(load_suite("errors"), cell_records(load_runs(runs)), manager)
+    table = suite_table(load_suite(FOLDER / "errors.toml", manager), cell_records(load_runs(runs)), manager)
     shown = texts(error_figure(table))
     mean = table.entry("simgcd", "kvasir", "false_old").mean
     assert f"{mean:.2f} %" in shown
@@ -139,7 +142,8 @@ def test_the_error_figure_shows_the_errors_by_the_head_where_they_were_scored(st
 def test_bars_say_what_they_stand_for(stored):
     runs, manager, _ = stored
     records = cell_records(load_runs(runs))
-    table = suite_table(load_suite("main"), records, manager, seeds=[0], bootstrap=RunBootstrap())
+    suite = load_suite(FOLDER / "main.toml", manager)
+    table = suite_table(suite, records, manager, seeds=[0], bootstrap=RunBootstrap())
     shown = " ".join(filter(None, texts(bar_figure(table))))
     assert "SimGCD (1)" in shown
     assert "preset laptop" in shown

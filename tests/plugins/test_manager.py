@@ -285,7 +285,8 @@ def test_every_spec_can_be_loaded_and_has_a_summary() -> None:
     for kind in HOOK_OF_KIND:
         for spec in manager.specs(kind):
             assert spec.summary, f"{kind} {spec.name} has no summary"
-            assert callable(spec.load()), f"{kind} {spec.name} does not load"
+            if kind not in ("presets", "suites"):  # these are data
+                assert callable(spec.load()), f"{kind} {spec.name} does not load"
             if isinstance(spec, MethodSpec) and spec.config:
                 from gcdbench.plugins.specs import load_attribute
 

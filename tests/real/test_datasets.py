@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gcdbench.datasets.card import load_card
 from gcdbench.datasets.catalogue import open_dataset
 from gcdbench.datasets.integrity.audit import audit
 from gcdbench.datasets.integrity.verify import verify
+from gcdbench.datasets.protocols import named_protocol
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.hashing import content_hashes, content_order, hex_digests
 from gcdbench.images.image_store import prepare_store
 from gcdbench.plugins.manager import get_manager
 from gcdbench.splits.manifest import SplitManifest, make_split
-from gcdbench.splits.protocol import Protocol, named_protocol
+from gcdbench.splits.protocol import Protocol
 
 pytestmark = pytest.mark.skipif(not os.environ.get("GCDBENCH_DATA"), reason="GCDBENCH_DATA is not set")
 
@@ -60,7 +62,7 @@ def test_kvasir_is_complete(real: Open, shared_cache: Path) -> None:
 
 
 def test_kvasirs_exact_duplicates_are_found(real: Open) -> None:
-    report = audit(real("kvasir"), named_protocol("paper-stated", "kvasir"), workers=2)
+    report = audit(real("kvasir"), named_protocol("paper-stated", load_card("kvasir"), "kvasir"), workers=2)
     groups = {finding.kind: finding.groups for finding in report.findings}
     assert len(groups["exact-within-class"]) == 4
     assert "exact-across-classes" not in groups
@@ -69,7 +71,7 @@ def test_kvasirs_exact_duplicates_are_found(real: Open) -> None:
 
 @pytest.mark.parametrize(("protocol", "w"), [("paper-stated", 0.333), ("paper-implied", 0.444)])
 def test_old_share_on_kvasir(real: Open, shared_cache: Path, protocol: str, w: float) -> None:
-    split = split_of(real("kvasir"), named_protocol(protocol, "kvasir"), shared_cache)
+    split = split_of(real("kvasir"), named_protocol(protocol, load_card("kvasir"), "kvasir"), shared_cache)
     assert split.old_share == pytest.approx(w, abs=5e-4)
 
 
@@ -100,7 +102,7 @@ def test_no_lesion_of_ham10000_is_on_two_sides(real: Open, shared_cache: Path) -
         np.maximum.at(high, lesion, roles)
         return int(np.sum(low != high))
 
-    rules = named_protocol("half", "ham10000")
+    rules = named_protocol("half", load_card("ham10000"), "ham10000")
     assert torn(rules) == 0
     assert torn(replace(rules, keep_groups=False)) > 100
 

@@ -26,6 +26,7 @@ HOSTILE = '<img src=x onerror="document.title=1"></summary><script>document.titl
 def report(tmp_path_factory):
     """Path of a report with every kind of part: tables, figures, a picture, a failed run, and hostile text."""
     pytest.importorskip("matplotlib")
+    study = pytest.importorskip("gcdbench_medxplore.study")
     folder, manager = tmp_path_factory.mktemp("report"), PluginManager(points=[])
     runs = folder / "runs"
     for method, accuracy in (("simgcd", 0.7), ("legogcd", 0.9), ("orca", 0.5)):
@@ -40,7 +41,7 @@ def report(tmp_path_factory):
         extra={"error": HOSTILE, "variant": HOSTILE, "traceback": HOSTILE},
     )
     write_fake_run(runs, failed, manager)
-    suites = [load_suite(name) for name in ("main", "errors", "ablation", "cost")]
+    suites = [load_suite(study.FOLDER / f"{name}.toml", manager) for name in ("main", "errors", "ablation", "cost")]
     text = build_report(runs, suites, manager, title="A report <b>&amp;")
     path = folder / "report.html"
     path.write_text(text, encoding="utf-8")

@@ -78,5 +78,5 @@ def test_the_page_follows_from_the_stored_figures(tmp_path: Path) -> None:
     root = Path(report.__file__).parents[2]
     page = tmp_path / "speed.md"
     page.write_text((root / "docs" / "speed.md").read_text(encoding="utf-8"), encoding="utf-8")
-    report.write_tables(json.loads((root / "benchmarks" / "results" / "speed.json").read_text(encoding="utf-8")), page)
+    report.write_tables(json.loads((root / "benchmarks" / "speed" / "speed.json").read_text(encoding="utf-8")), page)
     assert page.read_text(encoding="utf-8") == (root / "docs" / "speed.md").read_text(encoding="utf-8")

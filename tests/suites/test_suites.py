@@ -7,18 +7,14 @@ from dataclasses import replace
 import pytest
 
 from gcdbench.core.errors import ConfigError, UnknownName
-from gcdbench.plugins.manager import PluginManager, get_manager
-from gcdbench.reporting.published.reported import read_reported
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import cell_records
 from gcdbench.reporting.suites.finding import RunFinder
-from gcdbench.reporting.suites.model import request_for, stand_in_column
 from gcdbench.reporting.suites.planning import plan_suite
-from gcdbench.reporting.suites.read import benchmarks_folder, load_suite, suite_names
+from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
-from gcdbench.reporting.tables.records import cell_records
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
-from gcdbench.splits.protocol import PROTOCOLS
 from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
 
 SMALL = """
@@ -49,10 +45,10 @@ def manager():
 
 
 @pytest.fixture
-def small(tmp_path):
+def small(tmp_path, manager):
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
-    return load_suite(path)
+    return load_suite(path, manager)
 
 
 @pytest.fixture
@@ -62,51 +58,6 @@ def nowhere(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return tmp_path / "nowhere"
-
-
-@pytest.mark.parametrize("name", suite_names())
-def test_every_built_in_suite_asks_for_runs_that_exist(name):
-    """Methods, variants, settings, datasets, protocols and presets are all known, under every preset."""
-    suite, installed = load_suite(name), get_manager()
-    assert set(suite.presets) == {"paper", "laptop", "smoke"}
-    for preset in suite.presets.values():
-        for row in suite.rows:
-            if row.method == "medxplore" and "medxplore" not in installed.names("methods"):
-                continue
-            for column in suite.columns:
-                for used in {column, stand_in_column(column)}:
-                    plan = make_plan(request_for(suite, row, used, preset, 0), installed)
-                    assert plan.protocol.name in PROTOCOLS
-
-
-@pytest.mark.parametrize("name", suite_names())
-def test_published_numbers_named_by_a_suite_are_there(name):
-    suite = load_suite(name)
-    printed = [row for file in suite.reported for row in read_reported(benchmarks_folder() / "reported" / file)]
-    datasets = {column.dataset for column in suite.columns}
-    for row in suite.rows:
-        if row.reported_method:
-            assert any(
-                (line.method, line.variant) == (row.reported_method, row.reported_variant) and line.dataset in datasets
-                for line in printed
-            ), row.key
-
-
-def test_settings_of_a_row_may_differ_by_preset():
-    """Which package finds DCCL's concepts is part of the table's plan, not of what happens to be installed."""
-    suite = load_suite("main")
-    (dccl,) = (row for row in suite.rows if row.method == "dccl")
-    found = {
-        name: request_for(suite, dccl, suite.columns[0], preset, 0).overrides["communities"]
-        for name, preset in suite.presets.items()
-    }
-    assert found == {"paper": "infomap", "laptop": "infomap", "smoke": "louvain"}
-
-
-def test_the_main_suite_is_ten_methods_by_four_datasets():
-    suite = load_suite("main")
-    assert len(suite.rows) == 10
-    assert [c.dataset for c in suite.columns] == ["kvasir", "organamnist", "organcmnist", "nct-crc-he-100k"]
 
 
 def test_a_sweep_gives_a_row_for_each_value(small):
@@ -171,6 +122,16 @@ def test_runs_of_a_plugin_that_is_not_here_are_found_by_name_where_that_is_enoug
     assert found(seed=0) == []  # two settings under one name: nobody knows which of them is meant
 
 
+def test_runs_of_a_preset_that_is_not_here_are_found_by_name(manager, tmp_path):
+    request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
+    directory = write_fake_run(tmp_path, FakeRun(request=request), manager)
+    edit_sealed(directory.record_path, lambda record: record.update(preset="theirs"))
+    finder = RunFinder(cell_records(load_runs(tmp_path)), manager)
+    assert [run.run_id for run in finder.find(replace(request, preset="theirs"))] == [directory.path.name]
+    assert finder.find(replace(request, preset="others")) == []
+    assert finder.find(replace(request, preset="theirs", protocol="half")) == []
+
+
 def test_a_request_that_cannot_be_planned_finds_nothing(manager, tmp_path):
     request = Request(method="simgcd", dataset="kvasir", preset="laptop", seed=0)
     write_fake_run(tmp_path, FakeRun(request=request), manager)
@@ -226,21 +187,38 @@ def test_names_that_a_suite_does_not_have_are_refused(small, manager):
         (lambda t: 'kind = "pie"\n' + t, "'kind' must be one of"),
         (lambda t: 'title = "x"', "at least one"),
         (lambda t: "scores = []\n" + t, "at least one score"),
+        (lambda t: 'reported = "printed.csv"\n' + t, "names 'printed.csv', which is not beside it"),
+        (lambda t: "stand_in_dataset = 1\n" + t, "'stand_in_dataset' must be a text"),
         (lambda t: t.replace("[[rows]]\n", "[[rows]]\nset_in.laptpo = { lr = 1.0 }\n", 1), "no preset 'laptpo'"),
     ],
 )
-def test_wrong_files_are_one_sentence(tmp_path, change, message):
+def test_wrong_files_are_one_sentence(tmp_path, manager, change, message):
     path = tmp_path / "wrong.toml"
     path.write_text(change(SMALL))
     with pytest.raises(ConfigError, match=message):
-        load_suite(path)
+        load_suite(path, manager)
 
 
-def test_unknown_suites_get_the_nearest_name(tmp_path):
-    with pytest.raises(UnknownName, match="did you mean 'ablation'"):
-        load_suite("ablatoin")
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path, manager):
     with pytest.raises(ConfigError, match="cannot be read"):
-        load_suite(tmp_path / "absent.toml")
+        load_suite(tmp_path / "absent.toml", manager)
+
+
+def test_another_stand_in_than_the_phantom_has_its_own_protocol(tmp_path, manager, nowhere):
+    (tmp_path / "other.toml").write_text('stand_in_dataset = "pbc"\n' + SMALL)
+    plan = plan_suite(load_suite(tmp_path / "other.toml", manager), "smoke", manager, [], data_root=nowhere)
+    assert set(plan.stand_ins.values()) == {"pbc"}
+    assert {(run.request.dataset, run.request.protocol) for run in plan.runs} == {("pbc", "half")}
+    (tmp_path / "third.toml").write_text('stand_in_dataset = "kvasir"\n' + SMALL)
+    plan = plan_suite(load_suite(tmp_path / "third.toml", manager), "smoke", manager, [], data_root=nowhere)
+    assert {run.request.protocol for run in plan.runs} == {"paper-stated"}
+
+
+def test_a_protocol_that_no_dataset_of_a_suite_has_is_refused(small, manager):
+    with pytest.raises(
+        ConfigError, match=r"No dataset of suite 'small' has a protocol 'paper-statd'; they have paper-st"
+    ):
+        plan_suite(small, "smoke", manager, [], protocol="paper-statd")
 
 
 def test_seeds_as_people_write_them():

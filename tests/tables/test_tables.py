@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from gcdbench.cli.table import command
 from gcdbench.core.errors import ConfigError
-from gcdbench.reporting.suites.read import load_suite, suite_names
+from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import lay_out
 from gcdbench.reporting.tables.plain import plain_table
@@ -63,7 +63,7 @@ def test_runs_with_other_settings_are_never_averaged_together(store, suite, mana
     table = suite_table(suite, store.records(), manager)
     assert table.entry("low", "kvasir", "all").mean > 80
     assert 50 < table.entry("simgcd", "kvasir", "all").mean < 75
-    plain = plain_table(store.records())
+    plain = plain_table(store.records(), manager)
     assert len(plain.rows) == 3
     settings = {row.labels[-1] for row in plain.rows}
     assert len(settings) == 3
@@ -85,12 +85,12 @@ def test_bold_needs_enough_shared_seeds(store, suite, manager):
 @pytest.mark.parametrize(
     "overrides", [{"image_size": 224}, {"epochs": 7}, {"views": "bank:4"}, {"backbone": "resnet18", "weights": "none"}]
 )
-def test_rows_made_under_different_conditions_do_not_compete(store, overrides):
+def test_rows_made_under_different_conditions_do_not_compete(store, overrides, manager):
     store.add("simgcd", SEEDS, accuracy=0.5)
     store.add("legogcd", SEEDS, accuracy=0.9, overrides=overrides)
-    assert not any(entry.bold for entry in plain_table(store.records()).entries.values())
+    assert not any(entry.bold for entry in plain_table(store.records(), manager).entries.values())
     store.add("legogcd", SEEDS, accuracy=0.9)
-    assert any(entry.bold for entry in plain_table(store.records()).entries.values())
+    assert any(entry.bold for entry in plain_table(store.records(), manager).entries.values())
 
 
 def test_bold_goes_to_the_lowest_error(store, suite, manager):
@@ -145,7 +145,7 @@ def test_imported_runs_of_a_method_that_is_not_installed_are_still_shown(store, 
     edit_sealed(target / "run.json", rename)
     text = (tmp_path / "two.toml").read_text()
     (tmp_path / "three.toml").write_text(text + '\n[[rows]]\nmethod = "unheard-of"\n')
-    table = suite_table(load_suite(tmp_path / "three.toml"), store.records(), manager)
+    table = suite_table(load_suite(tmp_path / "three.toml", manager), store.records(), manager)
     assert table.entry("unheard-of", "kvasir", "all").n == 1
 
 
@@ -267,8 +267,14 @@ def test_latex_of_every_suite_compiles_and_fits_the_page(store, manager, tmp_pat
     store.add("simgcd", [0, 1])
     store.add("legogcd", [0])
     records = store.records()
-    tables = [suite_table(load_suite(name), records, manager) for name in suite_names()]
-    texts = [render(table, "latex", layout) for table in (*tables, plain_table(records)) for layout in ("auto", "wide")]
+    study = pytest.importorskip("gcdbench_medxplore.study")
+    suites = [load_suite(file, manager) for file in sorted(study.FOLDER.glob("*.toml"))]
+    tables = [suite_table(suite, records, manager) for suite in suites]
+    texts = [
+        render(table, "latex", layout)
+        for table in (*tables, plain_table(records, manager))
+        for layout in ("auto", "wide")
+    ]
     log = compile_latex(tmp_path, *texts)
     assert "Overfull" not in log
     assert "Float too large" not in log
@@ -334,23 +340,23 @@ def test_four_scores_and_narrow_windows_get_a_line_for_each_score(store, suite, 
     assert fit(three, "long", 80) == lay_out(three, "long")
 
 
-def test_the_ranks_of_all_runs_name_what_differs_and_how_much_is_shared(store):
+def test_the_ranks_of_all_runs_name_what_differs_and_how_much_is_shared(store, manager):
     store.add("simgcd", [0, 1, 2], accuracy=0.5)
     store.add("legogcd", [1, 2], accuracy=0.9)
-    (ranks,) = [note for note in plain_table(store.records()).notes if note.startswith("Mean rank")]
+    (ranks,) = [note for note in plain_table(store.records(), manager).notes if note.startswith("Mean rank")]
     assert ranks.endswith("over the 2 (dataset, seed) pairs that all these rows share: legogcd 1.00, simgcd 2.00.")
 
 
-def test_labels_that_all_rows_share_are_said_once_and_kept_in_data(store):
+def test_labels_that_all_rows_share_are_said_once_and_kept_in_data(store, manager):
     store.add("simgcd", [0])
     store.add("legogcd", [0])
-    grid = lay_out(plain_table(store.records()))
+    grid = lay_out(plain_table(store.records(), manager))
     assert [text for text, _ in grid.header[-1]][:3] == ["dataset", "method", "n"]
     assert "All rows: protocol paper-stated, K known, preset laptop" in grid.caption
-    (first, *_) = json.loads(render(plain_table(store.records()), "json"))["entries"]
+    (first, *_) = json.loads(render(plain_table(store.records(), manager), "json"))["entries"]
     assert first["protocol"] == "paper-stated"
     store.add("simgcd", [0], overrides={"image_size": 160})
-    grid = lay_out(plain_table(store.records()))
+    grid = lay_out(plain_table(store.records(), manager))
     assert [text for text, _ in grid.header[-1]][:4] == ["dataset", "method", "px", "n"]
 
 

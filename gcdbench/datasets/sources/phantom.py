@@ -8,6 +8,7 @@ to image (light, hue, folds, vessels, frame, captions, highlights) says nothing 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -165,8 +166,8 @@ class PhantomImages:
         return np.array(self._find(i)[1])
 
 
-def _whole_number(request: DatasetRequest, key: str, default: int, low: int, high: int) -> int:
-    text = request.options.get(key, str(default))
+def _whole_number(options: Mapping[str, str], key: str, default: int, low: int, high: int) -> int:
+    text = options.get(key, str(default))
     if not text.isdecimal() or not low <= int(text) <= high:
         raise DataError(
             f"The phantom option {key}='{text}' is not a whole number from {low} to {high}.",
@@ -175,11 +176,20 @@ def _whole_number(request: DatasetRequest, key: str, default: int, low: int, hig
     return int(text)
 
 
+def _images_per_class(options: Mapping[str, str]) -> int:
+    return _whole_number(options, "n_per_class", DEFAULT_PER_CLASS, IMAGES_PER_PATIENT, 100_000)
+
+
+def count_images(options: Mapping[str, str]) -> int:
+    """Number of images that :func:`make_phantom` makes with these options."""
+    return len(PATTERNS) * _images_per_class(options)
+
+
 def make_phantom(request: DatasetRequest) -> DatasetSource:
     """The phantom; options ``n_per_class`` (images of each class, test part included) and ``size`` (pixels)."""
     refuse_unknown_options(request, "n_per_class", "size")
-    per_class = _whole_number(request, "n_per_class", DEFAULT_PER_CLASS, IMAGES_PER_PATIENT, 100_000)
-    size = _whole_number(request, "size", DEFAULT_SIZE, 32, 1024)
+    per_class = _images_per_class(request.options)
+    size = _whole_number(request.options, "size", DEFAULT_SIZE, 32, 1024)
     classes = len(PATTERNS)
     index = np.arange(per_class * classes, dtype=np.int64)
     labels = index % classes

@@ -119,7 +119,7 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
                 for s in SHOWN
                 if s in table.scores
             }
-            title = column.title if not column.stand_in_for else "phantom"
+            title = column.key if column.stand_in_for else column.title
             panels.append(Panel(title=f"{group} ({title})", series=series, names=_names(table)))
     if not panels:
         raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")

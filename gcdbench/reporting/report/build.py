@@ -13,6 +13,7 @@ from gcdbench import __version__
 from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import CellRecord, cell_records
 from gcdbench.reporting.report.cards import card_anchor, run_card
 from gcdbench.reporting.report.page import Section, render_page
 from gcdbench.reporting.report.plots import Plots
@@ -24,7 +25,6 @@ from gcdbench.reporting.tables.grid import lay_out
 from gcdbench.reporting.tables.html import render_html
 from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.plain import plain_table
-from gcdbench.reporting.tables.records import CellRecord, cell_records
 from gcdbench.reporting.tables.suite_table import choose_preset, runs_of_suite, suite_table
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.record import DONE
@@ -55,7 +55,7 @@ def build_report(
         section = _suite(suite, records, manager, preset, plots, fewest_rows)
         sections += [section] if section else []
     if any(record.status == DONE for record in records):
-        table = render_html(lay_out(plain_table(records, catalogue=catalogue)), titled=False)
+        table = render_html(lay_out(plain_table(records, manager, catalogue=catalogue)), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
     sections.append(_problems(records))
     sections.append(_cards(records, catalogue, pictures, most_cards))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.report.plots import picture
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.numerics import NOT_RECORDED
 from gcdbench.runs.reader import CONFIG, read_checked, read_origin

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gcdbench.core.errors import StoreError
-from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.reporting.records import CellRecord
 from gcdbench.runs.reader import COST, read_cost
 from gcdbench.runs.strict_json import write_sealed
 

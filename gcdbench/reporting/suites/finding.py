@@ -12,11 +12,11 @@ from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.identity import digest
+from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.plan import Materials, Plan, make_plan, split_dataset_name
+from gcdbench.reporting.records import CellRecord
+from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.request import Request
-from gcdbench.splits.protocol import default_protocol
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
 """Parts of an identity that only the data and the weights can tell."""
@@ -57,14 +57,17 @@ class RunFinder:
         return self.find_plan(plan)
 
     def _find_by_name(self, request: Request) -> list[CellRecord]:
-        """Imported runs of a method whose plugin is not installed here, by what their records say.
+        """Imported runs of a method or a preset whose plugin is not installed here, by what their records say.
 
-        A method that is known has no such runs: its request is impossible. And where records of one name differ in
-        more than the seed, nothing tells which of them are meant.
+        Where both are known there are no such runs: the request is impossible. And where records of one name differ
+        in more than the seed, nothing tells which of them are meant.
         """
-        if request.overrides or request.method in self._manager.names("methods"):
+        known = request.method in self._manager.names("methods") and (
+            request.preset is None or request.preset in self._manager.names("presets")
+        )
+        if request.overrides or known:
             return []
-        protocol = request.protocol or default_protocol(split_dataset_name(request.dataset)[0])
+        protocol = request.protocol or default_protocol(card_of(request.dataset, self._manager))
         like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]
         if len({record.settings for record in like}) > 1:
             return []

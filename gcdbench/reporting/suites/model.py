@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from gcdbench.core.errors import UnknownName
+from gcdbench.datasets.protocols import card_of, default_protocol, require_known
+from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.request import Request
 
 StandIn = Literal["never", "missing", "always"]
-PHANTOM = "phantom"
+STAND_IN = "phantom"
+"""The dataset that stands in for others unless a suite names another: every machine has it."""
 KINDS = ("comparison", "curve", "decomposition", "cost")
 
 
@@ -58,7 +62,12 @@ class SuitePreset:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """One table or figure of the benchmark."""
+    """One table or figure of a study.
+
+    folder: where its file lies; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
+        preset under which these were made, where the suite has it.
+    stand_in_dataset: the dataset that takes the place of others under presets that allow it, with its own protocol.
+    """
 
     name: str
     title: str
@@ -69,8 +78,11 @@ class Suite:
     scores: tuple[str, ...]
     protocol: str | None = None
     k_policy: Literal["known", "estimated"] = "known"
+    folder: Path = Path()
     reported: tuple[str, ...] = ()
     reported_table: str = ""
+    reported_preset: str = ""
+    stand_in_dataset: str = STAND_IN
     row_title: str = "method"
     notes: tuple[str, ...] = ()
 
@@ -115,6 +127,12 @@ def request_for(
     )
 
 
-def stand_in_column(column: SuiteColumn) -> SuiteColumn:
-    """The phantom in place of a dataset; it has a protocol of its own."""
-    return SuiteColumn(dataset=PHANTOM, title=column.title, protocol="half")
+def stand_in_column(suite: Suite, column: SuiteColumn, manager: PluginManager) -> SuiteColumn:
+    """The suite's stand-in in place of a dataset, with the stand-in's own protocol."""
+    protocol = default_protocol(card_of(suite.stand_in_dataset, manager))
+    return SuiteColumn(dataset=suite.stand_in_dataset, title=column.title, protocol=protocol)
+
+
+def require_protocol(suite: Suite, name: str | None, manager: PluginManager) -> None:
+    """Refuse a protocol that no dataset of the suite has; None is nobody's."""
+    require_known(name, [column.dataset for column in suite.columns], manager, f"suite '{suite.name}'")

@@ -8,17 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError
-from gcdbench.datasets.card import load_card
-from gcdbench.datasets.catalogue import open_dataset
+from gcdbench.datasets.catalogue import expected_images, open_dataset
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
-from gcdbench.reporting.suites.model import PHANTOM, StandIn, Suite, SuiteColumn, request_for, stand_in_column
-from gcdbench.reporting.tables.records import CellRecord
+from gcdbench.reporting.suites.model import (
+    StandIn,
+    Suite,
+    SuiteColumn,
+    request_for,
+    require_protocol,
+    stand_in_column,
+)
 from gcdbench.runs.plan import Plan, make_plan, split_dataset_name
 from gcdbench.runs.presets import get_preset
 from gcdbench.runs.record import DONE, RUNNING
 from gcdbench.runs.request import Request
-from gcdbench.splits.protocol import require_protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,21 +78,21 @@ def plan_suite(
     datasets: Sequence[str] = (),
     stand_in: StandIn | None = None,
 ) -> SuitePlan:
-    """Plan the grid; runs that several cells share (one phantom for four datasets) are planned once."""
-    require_protocol(protocol)
+    """Plan the grid; runs that several cells share (one stand-in for four datasets) are planned once."""
+    require_protocol(suite, protocol, manager)
     preset = suite.preset(preset_name)
     stand_in = stand_in or preset.stand_in
     finder = RunFinder(records, manager)
-    estimate = _Estimate(records)
+    estimate = _Estimate(records, manager)
     planned: dict[str, PlannedRun] = {}
     stand_ins: dict[str, str] = {}
     chosen_rows = suite.rows_named(rows)
     for column in suite.columns_named(datasets):
         problem = dataset_problem(column.dataset, manager, data_root)
         replaced = stand_in == "always" or (stand_in == "missing" and bool(problem))
-        used = stand_in_column(column) if replaced else column
+        used = stand_in_column(suite, column, manager) if replaced else column
         if replaced:
-            stand_ins[column.title] = PHANTOM
+            stand_ins[column.title] = suite.stand_in_dataset
             problem = ""
         chosen = None if replaced else protocol
         # Seed by seed: what an interrupted sweep leaves behind can be compared, row with row.
@@ -135,7 +140,8 @@ def _plan_one(
 class _Estimate:
     """Expected durations: the median of like runs in the store, else the preset's rough figure."""
 
-    def __init__(self, records: Sequence[CellRecord]) -> None:
+    def __init__(self, records: Sequence[CellRecord], manager: PluginManager) -> None:
+        self._manager = manager
         self._known: dict[tuple[str, ...], list[float]] = {}
         for record in records:
             if record.status == DONE and record.seconds is not None:
@@ -147,17 +153,8 @@ class _Estimate:
         like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
         if like:
             return statistics.median(like)
-        total = _samples(plan)
+        total = expected_images(plan.dataset, plan.dataset_options)
         if total is None:
             return None
         passes = plan.training.epochs * 2 if plan.method.trained else 1
-        return passes * total / get_preset(plan.preset).views_per_second
-
-
-def _samples(plan: Plan) -> int | None:
-    if plan.dataset_name == PHANTOM and "n_per_class" in plan.dataset_options:
-        return 8 * int(plan.dataset_options["n_per_class"])
-    try:
-        return load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
-    except GCDBenchError:
-        return None
+        return passes * total / get_preset(plan.preset, self._manager).views_per_second

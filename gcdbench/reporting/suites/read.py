@@ -7,31 +7,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gcdbench.core.errors import ConfigError, UnknownName
-from gcdbench.reporting.suites.model import KINDS, Suite, SuiteColumn, SuitePreset, SuiteRow
+from gcdbench.core.errors import ConfigError
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.plugins.specs import SuiteSpec
+from gcdbench.reporting.suites.model import KINDS, STAND_IN, Suite, SuiteColumn, SuitePreset, SuiteRow
 
 
-def benchmarks_folder() -> Path:
-    """The folder with the suites: inside the installed package, or ``benchmarks/`` of a source checkout."""
-    package = Path(__file__).resolve().parents[2]
-    for folder in (package / "_benchmarks", package.parent / "benchmarks"):
-        if folder.is_dir():
-            return folder
-    raise ConfigError("The suites are not installed.", hint="Install gcdbench again, or name a suite's file.")
+def find_suite(name: str, manager: PluginManager) -> Path:
+    """The file of an installed suite: ``study/suite``, or ``suite`` where only one study has it."""
+    names = manager.names("suites")
+    found = [full for full in names if name in (full, full.rpartition("/")[2])]
+    if len(found) > 1:
+        raise ConfigError(
+            f"'{name}' may be {' or '.join(found)}.", hint="Write the name of the study and a slash first."
+        )
+    spec: SuiteSpec = manager.get("suites", found[0] if found else name)
+    return Path(spec.file)
 
 
-def suite_names() -> list[str]:
-    """Names of the built-in suites."""
-    return sorted(path.stem for path in benchmarks_folder().glob("*.toml"))
-
-
-def load_suite(name: str | Path) -> Suite:
+def load_suite(name: str | Path, manager: PluginManager) -> Suite:
     """A suite by name or by file."""
     path = Path(name)
     if path.suffix != ".toml":
-        path = benchmarks_folder() / f"{name}.toml"
-        if not path.is_file():
-            raise UnknownName("suite", str(name), suite_names())
+        path = find_suite(str(name), manager)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -76,8 +74,8 @@ class _Reader:
 
     def suite(self, table: object) -> Suite:
         known = (
-            "title", "kind", "protocol", "k", "scores", "reported", "reported_table", "row_title", "notes",
-            "presets", "columns", "rows", "sweeps",
+            "title", "kind", "protocol", "k", "scores", "reported", "reported_table", "reported_preset",
+            "stand_in_dataset", "row_title", "notes", "presets", "columns", "rows", "sweeps",
         )  # fmt: skip
         top = self.only(table, known, "the file")
         kind = self.text(top, "kind", "comparison")
@@ -118,11 +116,21 @@ class _Reader:
             scores=scores,
             protocol=self.optional(top, "protocol"),
             k_policy=k_policy,  # type: ignore[arg-type]  # checked above
-            reported=self.texts(top, "reported"),
+            folder=self.path.parent,
+            reported=self.reported(top),
             reported_table=self.text(top, "reported_table", ""),
+            reported_preset=self.text(top, "reported_preset", ""),
+            stand_in_dataset=self.text(top, "stand_in_dataset", STAND_IN),
             row_title=self.text(top, "row_title", "method"),
             notes=self.texts(top, "notes"),
         )
+
+    def reported(self, top: Mapping[str, Any]) -> tuple[str, ...]:
+        names = self.texts(top, "reported")
+        for name in names:
+            if not (self.path.parent / name).is_file():
+                raise self.refuse(f"'reported' names '{name}', which is not beside it")
+        return names
 
     def tables(self, top: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
         value = top.get(key, [])

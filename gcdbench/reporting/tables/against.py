@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.spent import SPENT
 from gcdbench.reporting.statistics import PairedDifference, holm, paired_difference
 from gcdbench.reporting.tables.build import Runs, finished, scores_by_seed, standing_notes
 from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.reporting.tables.spent import SPENT
 
 LEVEL = 0.05
 

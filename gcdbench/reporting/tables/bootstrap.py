@@ -6,8 +6,8 @@ import numpy as np
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.metrics.assignment import contingency, match
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.statistics import Interval, bootstrap_interval
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.predictions import ScoredSet, load_predictions
 from gcdbench.runs.record import TRANSDUCTIVE

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from gcdbench.metrics.score import Score, ScoreCatalogue
 from gcdbench.reporting.published.reported import Rounded
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.statistics import Interval, compare_with_best, mean_rank, summarise
 from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.record import DONE, FAILED
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gcdbench.metrics.score import Score
+from gcdbench.reporting.spent import SPENT
 from gcdbench.reporting.tables.model import Entry, ResultTable, RowHead
-from gcdbench.reporting.tables.spent import SPENT
 
 Layout = Literal["auto", "long", "wide", "tall"]
 MOST_SIDE_BY_SIDE = 3

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 
 from gcdbench.core.config import flatten, to_plain
 from gcdbench.metrics.score import ScoreCatalogue
-from gcdbench.plugins.manager import get_manager
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.presets import PRESETS
+from gcdbench.runs.presets import get_preset
 from gcdbench.runs.record import DONE
 
+CONDITIONS = ("manifest_sha256", "backbone", "views", "augmentation", "training")
 LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px", "settings")
 
 
 def plain_table(
     records: Sequence[CellRecord],
+    manager: PluginManager,
     scores: Sequence[str] = ("all", "old", "new"),
     catalogue: ScoreCatalogue | None = None,
 ) -> ResultTable:
@@ -39,7 +41,7 @@ def plain_table(
         shared = (first.protocol, first.k_policy, first.preset, first.backbone, str(first.image_size))
         block = " / ".join([first.dataset, *shared[:3], f"{first.image_size} px"])
         like = conditions.setdefault(block, [])
-        if (own := _conditions(first)) not in like:
+        if (own := _conditions(first, manager)) not in like:
             like.append(own)
         if number := like.index(own):
             block += f" ({number + 1})"
@@ -62,26 +64,26 @@ def plain_table(
         columns=[ColumnHead(key="", title="")],
         scores=scores,
         runs={(key, ""): members for key, members in groups.items()},
-        catalogue=score_catalogue(get_manager()) if catalogue is None else catalogue,
+        catalogue=score_catalogue(manager) if catalogue is None else catalogue,
         notes=notes,
     )
 
 
-def _conditions(record: CellRecord) -> dict[str, object]:
+def _conditions(record: CellRecord, manager: PluginManager) -> dict[str, object]:
     """What two methods must share to be compared, beyond what a block's name says.
 
-    A method that trains nothing or sees no network has the preset's own values.
+    A method that trains nothing or sees no network has the preset's own values, where the preset is installed.
     """
-    preset = PRESETS.get(record.preset)
     usual: dict[str, object] = {}
-    if preset is not None:
+    if record.preset in manager.names("presets"):
+        preset = get_preset(record.preset, manager)
         usual = {
             "backbone": preset.settings.backbone,
             "views": preset.settings.views,
             "augmentation": preset.settings.augmentation,
             "training": to_plain(preset.training),
         }
-    return {key: record.identity.get(key, usual.get(key)) for key in ("manifest_sha256", *usual)}
+    return {key: record.identity.get(key, usual.get(key)) for key in CONDITIONS}
 
 
 def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:

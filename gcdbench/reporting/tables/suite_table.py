@@ -7,32 +7,29 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.costs import with_cost
 from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.reporting.suites.model import (
-    PHANTOM,
     Suite,
     SuiteColumn,
     SuitePreset,
     SuiteRow,
     request_for,
+    require_protocol,
     stand_in_column,
 )
-from gcdbench.reporting.suites.read import benchmarks_folder
 from gcdbench.reporting.tables.against import difference_table
 from gcdbench.reporting.tables.build import Bootstrap, Runs, build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
-from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.plan import split_dataset_name
-from gcdbench.runs.presets import PRESETS
 from gcdbench.runs.record import DONE
-from gcdbench.splits.protocol import default_protocol, require_protocol
 
-PAPER = "paper"
 SET_NAMES = {"transductive": "D_u", "inductive": "the test part"}
 
 
@@ -56,7 +53,7 @@ def runs_of_suite(
     seeds: Sequence[int],
     protocol: str | None = None,
 ) -> tuple[dict[tuple[str, str], list[CellRecord]], list[ColumnHead]]:
-    """The runs of every cell, and the columns after stand-ins: datasets shown by the phantom become one column."""
+    """The runs of every cell, and the columns after stand-ins: datasets that one stands in for become one column."""
     finder = RunFinder(records, manager)
     runs: dict[tuple[str, str], list[CellRecord]] = {}
     heads: list[ColumnHead] = []
@@ -70,10 +67,11 @@ def runs_of_suite(
         else:
             replaced.append(column.title)
     if replaced:
-        cells = _cells(suite, stand_in_column(suite.columns[0]), preset, finder, seeds, None)
-        title = f"Phantom in place of {', '.join(replaced)}"
-        heads.append(ColumnHead(key=PHANTOM, title=title, stand_in_for=tuple(replaced)))
-        runs |= {(row, PHANTOM): found for row, found in cells.items()}
+        column = stand_in_column(suite, suite.columns[0], manager)
+        cells = _cells(suite, column, preset, finder, seeds, None)
+        title = f"{column.dataset} in place of {', '.join(replaced)}"
+        heads.append(ColumnHead(key=column.dataset, title=title, stand_in_for=tuple(replaced)))
+        runs |= {(row, column.dataset): found for row, found in cells.items()}
     return runs, heads
 
 
@@ -112,7 +110,7 @@ def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[st
     """Published numbers of each cell, by the suite's own naming of rows; never beside a stand-in."""
     printed: list[ReportedRow] = []
     for name in suite.reported:
-        printed += read_reported(benchmarks_folder() / "reported" / name)
+        printed += read_reported(suite.folder / name)
     found: dict[tuple[str, str], dict[str, Rounded]] = {}
     for row in suite.rows:
         for head in heads:
@@ -148,7 +146,7 @@ def suite_table(
     against: str | None = None,
 ) -> ResultTable:
     """The suite's table from the runs in the store; ``against`` a row, the paired differences to it."""
-    require_protocol(protocol)
+    require_protocol(suite, protocol, manager)
     chosen = suite.preset(preset or choose_preset(suite, records))
     wanted = tuple(seeds or chosen.seeds)
     runs, heads = runs_of_suite(suite, chosen, records, manager, seeds=wanted, protocol=protocol)
@@ -157,7 +155,7 @@ def suite_table(
     content: _Content = {
         "name": suite.name,
         "title": suite.title,
-        "caption": _caption(suite, chosen, heads, runs, wanted, protocol, evaluation),
+        "caption": _caption(suite, chosen, heads, runs, wanted, protocol, evaluation, manager),
         "label_titles": (suite.row_title,),
         "rows": [RowHead(key=row.key, labels=(row.title,)) for row in suite.rows],
         "columns": heads,
@@ -181,7 +179,7 @@ def suite_table(
         return difference_table(**content, reference=find_row(suite, against))
     # Published numbers are of D_u under v2, so they stand beside nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
-    if any(reported.values()) and chosen.name != PAPER:
+    if any(reported.values()) and chosen.name != suite.reported_preset:
         content["notes"] = [
             *content["notes"],
             f"Reported numbers come from the paper's own set-up; where preset {chosen.name} differs from it (backbone, "
@@ -214,12 +212,19 @@ def _caption(
     seeds: Sequence[int],
     protocol: str | None,
     evaluation: str,
+    manager: PluginManager,
 ) -> str:
     used = sorted({record.protocol for found in runs.values() for record in found if record.protocol})
     if not used:
-        used = sorted({protocol or c.protocol or suite.protocol or default_protocol(c.dataset) for c in suite.columns})
+        used = sorted(
+            {
+                protocol or c.protocol or suite.protocol or default_protocol(card_of(c.dataset, manager))
+                for c in suite.columns
+            }
+        )
     backbones = sorted({f"{r.backbone} at {r.image_size} px" for found in runs.values() for r in found if r.backbone})
-    summary = PRESETS[preset.name].summary if preset.name in PRESETS else ""
+    known = preset.name in manager.names("presets")
+    summary = manager.get("presets", preset.name).summary if known else ""
     what = f"Percent of {SET_NAMES.get(evaluation, evaluation)}, one Hungarian map over all of it (v2)"
     if suite.kind == "cost":
         what = "The saved model at inference, one image at a time, a multiplication and an addition as two FLOPs"
@@ -235,7 +240,7 @@ def _caption(
     if len(seeds) > 1 and _one_split(heads, runs):
         parts.append("the split is the same for every seed")
     if any(head.stand_in_for for head in heads):
-        parts.append("the phantom stands in for data that was not there")
+        parts.append(f"{suite.stand_in_dataset} stands in for data that was not there")
     return "; ".join(parts) + "."
 
 
@@ -276,7 +281,7 @@ def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
 
 def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     notes = [
-        f"The phantom (images made by code) stands in for {', '.join(head.stand_in_for)}: "
+        f"The dataset {head.key} stands in for {', '.join(head.stand_in_for)}: "
         "these numbers say that everything runs, and nothing about those datasets."
         for head in heads
         if head.stand_in_for

@@ -1,4 +1,4 @@
-"""Settings of MedXplore: one field for each point the paper leaves open (see docs/fidelity.md, rows by number)."""
+"""Settings of MedXplore: one field for each point the paper leaves open (rows of benchmarks/medxplore/ledger.md)."""
 
 from __future__ import annotations
 

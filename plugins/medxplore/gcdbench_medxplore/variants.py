@@ -85,6 +85,6 @@ READINGS: Mapping[str, Settings] = {
     "match-weighted": {"acam.match": "weighted"},
     "one-view": {"acam.views": "first"},
 }
-"""Other readings of what the paper leaves open (docs/fidelity.md)."""
+"""Other readings of what the paper leaves open (benchmarks/medxplore/ledger.md)."""
 
 VARIANTS: Mapping[str, Settings] = {**MODULES, **BUILD_UP, **SWEEPS, **CONFIDENCE, **FILTERS, **READINGS}

@@ -13,7 +13,7 @@ from gcdbench.core.config import field_types
 from gcdbench.runs.presets import RunSettings
 from gcdbench.training.config import TrainingConfig
 
-LEDGER = Path(__file__).parents[3] / "docs" / "fidelity.md"
+LEDGER = Path(__file__).parents[3] / "benchmarks" / "medxplore" / "ledger.md"
 pytestmark = pytest.mark.skipif(not LEDGER.exists(), reason="the ledger is part of the repository, not of the wheel")
 
 

@@ -10,16 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from gcdbench.datasets.card import load_card
-from gcdbench.metrics.error_terms import BY_MAP
-from gcdbench.plugins.manager import get_manager
-from gcdbench.reporting.statistics import paired_difference
-from gcdbench.reporting.suites.read import load_suite
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.reporting.tables.suite_table import runs_of_suite
-from gcdbench.runs.reader import read_scores
-from gcdbench.runs.record import DONE, TRANSDUCTIVE
+from benchmarks.medxplore._inside import (
+    BY_MAP,
+    DONE,
+    TRANSDUCTIVE,
+    CellRecord,
+    PairedDifference,
+    get_manager,
+    load_suite,
+    paired_difference,
+    read_record,
+    runs_of_suite,
+)
 
+STUDY = "medxplore"
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
 BY_SEED_OF_MANY = ("all", "false_old", "exchanged")
 """What is shown of each seed where more than two rows stand side by side."""
@@ -51,42 +55,53 @@ def read_rows(
     suite_name: str,
     preset: str,
     dataset: str,
-    classes: tuple[str, str],
+    classes: tuple[str, str] | None,
     records: Sequence[CellRecord],
     *,
     seeds: tuple[int, ...] | None = None,
 ) -> SeedRows:
-    """A suite's rows on one dataset, with what the two classes exchange; without seeds, the preset's."""
-    suite = load_suite(suite_name)
+    """A suite's rows on one dataset, with what two classes exchange, where given; without seeds, the preset's."""
+    suite = load_suite(f"{STUDY}/{suite_name}", get_manager())
     chosen = suite.preset(preset)
     runs, _ = runs_of_suite(suite, chosen, records, get_manager(), seeds=seeds or chosen.seeds)
-    names = load_card(dataset).classes
-    pair = (names.index(classes[0]), names.index(classes[1]))
     return SeedRows(
         titles={row.key: row.title for row in suite.rows},
         values={
-            row.key: {run.seed: run_values(run, pair) for run in runs[row.key, dataset] if run.status == DONE}
+            row.key: {run.seed: run_values(run, classes) for run in runs[row.key, dataset] if run.status == DONE}
             for row in suite.rows
         },
     )
 
 
-def run_values(run: CellRecord, pair: tuple[int, int]) -> dict[str, float]:
-    """Scores of a run, images that two classes ``exchanged``, and in percent all other errors (``apart`` from them).
+def run_values(run: CellRecord, classes: tuple[str, str] | None = None) -> dict[str, float]:
+    """Scores of a run and, of two classes, images they ``exchanged`` and in percent all other errors (``apart``).
 
     ``across`` is the share of images on the wrong side of the border between old and new, whichever side that is;
-    ``rates`` is the mean of two such shares, of the old images and of the new ones. Sums of percentages are rounded:
-    seeds with as many errors must be equal.
+    ``old_as_new`` and ``new_as_old`` are such shares of the old images and of the new ones, ``rates`` is their mean.
+    Sums of percentages are rounded: seeds with as many errors must be equal.
     """
-    confusion = read_scores(run.path).sets[TRANSDUCTIVE].confusion
-    exchanged = confusion[pair[0]][pair[1]] + confusion[pair[1]][pair[0]]
-    return {
+    old_as_new, new_as_old = border_rates(run)
+    found = {
         **run.scores,
-        "exchanged": exchanged,
         "across": round(run.scores["false_new"] + run.scores["false_old"], 9),
-        "rates": round(sum(border_rates(run)) / 2, 9),
-        "apart": round(100 - run.scores["all"] - 100 * exchanged / run.samples, 9),
+        "old_as_new": old_as_new,
+        "new_as_old": new_as_old,
+        "rates": round((old_as_new + new_as_old) / 2, 9),
     }
+    if classes is not None:
+        exchanged = taken_for(run, *classes) + taken_for(run, *reversed(classes))
+        found["exchanged"] = exchanged
+        found["apart"] = round(100 - run.scores["all"] - 100 * exchanged / run.samples, 9)
+    return found
+
+
+def taken_for(run: CellRecord, truth: str, assigned: str) -> int:
+    """Unlabelled images of one class that were taken for another."""
+    record = read_record(run.path)
+    if record.scores is None:
+        raise ValueError(f"The run '{run.run_id}' is not finished.")
+    classes = record.split.classes  # in the order of the confusion matrix
+    return record.scores.sets[TRANSDUCTIVE].confusion[classes.index(truth)][classes.index(assigned)]
 
 
 def border_rates(run: CellRecord) -> tuple[float, float]:
@@ -97,7 +112,7 @@ def border_rates(run: CellRecord) -> tuple[float, float]:
 
 
 def seed_table(rows: SeedRows) -> str:
-    """One line a seed, under each score one column a row."""
+    """One line per seed, under each score one column per row."""
     scores = list(BY_SEED) if len(rows.titles) <= 2 else BY_SEED_OF_MANY
     first, *others = rows.titles.values()
     heads = chain.from_iterable((f"{BY_SEED[score]}, {first}", *others) for score in scores)
@@ -109,7 +124,7 @@ def seed_table(rows: SeedRows) -> str:
 
 
 def difference_table(rows: SeedRows, groups: Sequence[Sequence[int]]) -> str:
-    """The second row minus the first, one line a score and one column a group of seeds."""
+    """The second row minus the first, one line per score and one column per group of seeds."""
     reference, other = rows.titles
     heads = (f"seeds {group[0]} to {group[-1]}" for group in groups)
     lines = [
@@ -123,7 +138,7 @@ def difference_table(rows: SeedRows, groups: Sequence[Sequence[int]]) -> str:
 
 
 def pair_table(rows: SeedRows, pairs: Sequence[tuple[str, str]], seeds: Sequence[int]) -> str:
-    """One line a pair of rows, the first minus the second, and one column a score."""
+    """One line per pair of rows, the first minus the second, and one column per score."""
     heads = (COMPARED[score] for score in BY_PAIR)
     lines = [f"| seeds {seeds[0]} to {seeds[-1]} | {' | '.join(heads)} |", "|---" * (1 + len(BY_PAIR)) + "|"]
     for row, reference in pairs:
@@ -132,13 +147,18 @@ def pair_table(rows: SeedRows, pairs: Sequence[tuple[str, str]], seeds: Sequence
     return "\n".join(lines)
 
 
-def _difference(rows: SeedRows, row: str, reference: str, score: str, seeds: Sequence[int]) -> str:
-    """Mean of row − reference, p of the paired sign-flip test, and in how many seeds the row is above."""
+def compare(rows: SeedRows, row: str, reference: str, score: str, seeds: Sequence[int]) -> PairedDifference | None:
+    """One row minus another over the seeds that both have."""
     own, other = (
         {seed: values[seed][score] for seed in seeds if seed in values}
         for values in (rows.values[row], rows.values[reference])
     )
-    found = paired_difference(own, other)
+    return paired_difference(own, other)
+
+
+def _difference(rows: SeedRows, row: str, reference: str, score: str, seeds: Sequence[int]) -> str:
+    """Mean of row − reference, p of the paired sign-flip test, and in how many seeds the row is above."""
+    found = compare(rows, row, reference, score, seeds)
     if found is None:
         return "–"
     mean = f"{found.summary.mean:+.2f}".replace("-0.00", "0.00")

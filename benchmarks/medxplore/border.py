@@ -14,10 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import binom
 
-from benchmarks.seed_tables import border_rates
-from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.runs.events import EpochEnd
-from gcdbench.runs.reader import read_record
+from benchmarks.medxplore._inside import CellRecord, EpochEnd, read_record
+from benchmarks.medxplore.seed_tables import border_rates
 
 COLUMNS = ("n", "log K − H(p̄)", "% of the old taken for new", "% of the new taken for old")
 
@@ -44,7 +42,7 @@ def errorless_spread(old: int, new: int, old_share_of_unlabelled: float, batch: 
 
 
 def border_table(groups: Mapping[str, Sequence[CellRecord]]) -> str:
-    """One line a group of runs, the most spread predictions first; the last line is what no error would give."""
+    """One line per group of runs, the most spread predictions first; the last line is what no error would give."""
     run = next(iter(groups.values()))[0]
     split = read_record(run.path).split
     if split.old_share is None:

@@ -1,6 +1,6 @@
 """What training did to the tokens of finished runs: how many directions they use, and what those stand for.
 
-    python plugins/medxplore/benchmarks/tokens.py RUN [RUN ...] [--runs DIRECTORY] [--images 480] [--output FILE.json]
+    python -m benchmarks.medxplore.tokens RUN [RUN ...] [--runs DIRECTORY] [--images 480] [--output FILE.json]
 
 Works for runs of any trained method whose weights are still there; nothing is learnt. All runs are looked at on the
 same unlabelled images. ``--output`` adds the numbers to a file, because weights are not kept for ever. Columns:
@@ -10,7 +10,7 @@ rank, tokens / pooled   effective rank (the exponential of the spectrum's entrop
 image, place            share of the tokens' variance between images, and between cells of the map (what all images
                         have in common at one place)
 inside, across          mean cosine of two tokens of one image, and of tokens of two images
-matched, cosine         FAAC's matches an image between two augmented views, and their mean cosine
+matched, cosine         FAAC's matches per image between two augmented views, and their mean cosine
 x_out                   mean cosine between the pooled X and the pooled X_out
 """
 
@@ -28,13 +28,17 @@ from gcdbench_medxplore.config import FAACConfig
 from gcdbench_medxplore.faac import FAAC
 from torch import Tensor
 
+from benchmarks.medxplore._inside_models import (
+    Images,
+    RunDirectory,
+    Trained,
+    find_run,
+    get_manager,
+    load_predictions,
+    open_images,
+    restore,
+)
 from gcdbench.api import ImageSet
-from gcdbench.plugins.manager import get_manager
-from gcdbench.reporting.explain.images import Images, open_images
-from gcdbench.reporting.explain.restore import Trained, restore
-from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.index import find_run
-from gcdbench.runs.predictions import load_predictions
 
 VIEW_SEED = 7
 

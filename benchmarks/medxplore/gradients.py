@@ -1,6 +1,6 @@
 """How hard each loss pulls at the trained stage: the norm of its gradient there, at chosen steps of a real run.
 
-    python plugins/medxplore/benchmarks/gradients.py --dataset kvasir [--variant NAME] [--set KEY=VALUE] [--step 0 ...]
+    python -m benchmarks.medxplore.gradients --dataset kvasir [--variant NAME] [--set KEY=VALUE] [--step 0 ...]
 
 Trains as ``gcdbench run`` does until the last of the steps and keeps nothing. Terms are weighted as in the total, so
 norms can be compared with each other; ``matched`` is the share of images with at least one matched patch.
@@ -14,12 +14,17 @@ import torch
 from gcdbench_medxplore.method import MedXplore
 from torch import Tensor
 
+from benchmarks.medxplore._inside_models import (
+    Execution,
+    Placement,
+    Request,
+    get_manager,
+    make_context,
+    make_plan,
+    prepare_data,
+    task_info,
+)
 from gcdbench.api import Batch
-from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
-from gcdbench.runs.placement import Placement
-from gcdbench.runs.plan import make_plan
-from gcdbench.runs.request import Request
 
 
 class Enough(Exception):

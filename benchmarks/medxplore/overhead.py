@@ -1,6 +1,6 @@
 """Time of a training step of MedXplore as a multiple of SimGCD's, both in one process, steps interleaved.
 
-    python plugins/medxplore/benchmarks/overhead.py [--variant NAME ...] [--image-size 128] [--threads 1]
+    python -m benchmarks.medxplore.overhead [--variant NAME ...] [--image-size 128] [--threads 1]
 
 The network's input is random: what is timed is the trained tail, the heads, the losses, the backward pass and the
 optimiser, exactly as the engine runs them. Interleaving and the median keep other work on the machine out of the ratio.
@@ -18,10 +18,8 @@ from gcdbench_medxplore.config import MedXploreConfig
 from gcdbench_medxplore.method import MedXplore
 from gcdbench_medxplore.variants import VARIANTS
 
+from benchmarks.medxplore._inside_models import apply_overrides, get_manager, make_optimiser
 from gcdbench.api import RunContext, SimGCD, SimGCDConfig, TaskInfo
-from gcdbench.core.config import apply_overrides
-from gcdbench.plugins.manager import get_manager
-from gcdbench.training.optimiser import make_optimiser
 
 
 def make_step(method: SimGCD, batch_size: int, image_size: int) -> Callable[[], None]:
@@ -87,7 +85,7 @@ def main() -> None:
     print(f"{options.backbone}, {options.image_size} px, batch {options.batch_size}, {options.threads} thread(s)")
     for name, seconds in times.items():
         ratio = statistics.median(own / other for own, other in zip(seconds, base, strict=True))
-        print(f"{name:16} {1000 * statistics.median(seconds):8.1f} ms a step   {ratio:5.2f} x SimGCD")
+        print(f"{name:16} {1000 * statistics.median(seconds):8.1f} ms per step   {ratio:5.2f} x SimGCD")
 
 
 if __name__ == "__main__":

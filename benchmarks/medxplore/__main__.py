@@ -1,0 +1,28 @@
+"""Write the study's pages, its tables and the README's results from the stored runs.
+
+python -m benchmarks.medxplore [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.medxplore._inside import cell_records, load_runs
+from benchmarks.medxplore.pages import all_pages
+from benchmarks.medxplore.places import ROOT, RUNS
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.medxplore", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where the numbers do not follow")
+    options = parser.parse_args()
+    for path, text in all_pages(cell_records(load_runs(RUNS))).items():
+        if options.check and path.read_text(encoding="utf-8") != text:
+            raise SystemExit(f"The numbers of {path.relative_to(ROOT)} do not follow from the stored runs.")
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
