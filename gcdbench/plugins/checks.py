@@ -8,7 +8,7 @@ from types import ModuleType
 
 from gcdbench.core.errors import PluginError
 from gcdbench.plugins import hookspecs
-from gcdbench.plugins.specs import API_VERSION, DEPRECATED_API, MetricSpec, Spec, checked_scores
+from gcdbench.plugins.specs import API_VERSION, DEPRECATED_API, MetricSpec, Spec, SuiteSpec, checked_scores
 
 
 def hook_names() -> set[str]:
@@ -42,9 +42,10 @@ def spec_problem(spec: object, expected: type[Spec]) -> str | None:
     """Why what a hook returned cannot be used, if so."""
     if not isinstance(spec, expected):
         return f"returned {type(spec).__name__}, expected {expected.__name__}"
-    if not (isinstance(spec.name, str) and re.fullmatch(r"\w[\w.+-]*", spec.name)):
+    if not (isinstance(spec.name, str) and re.fullmatch(spec.name_pattern, spec.name)):
         # Names become folders of the store.
-        return f"'{spec.name}' cannot be a name: letters, digits and . + - _ only, a letter or digit first"
+        form = "study/suite, each with letters" if isinstance(spec, SuiteSpec) else "letters"
+        return f"'{spec.name}' cannot be a name: {form}, digits and . + - _ only, a letter or digit first"
     if isinstance(spec, MetricSpec) and not isinstance(spec.scores, str):
         try:
             checked_scores(spec.scores, spec.name)

@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from gcdbench.reporting.records import CellRecord, cell_records
-from gcdbench.runs.directory import DONE
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.record import DONE
 
 pytest.importorskip("gcdbench_medxplore")
 border = pytest.importorskip("benchmarks.medxplore.border", reason="runs from the repository's root")
