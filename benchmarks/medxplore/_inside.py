@@ -7,6 +7,7 @@ scripts that train or load a model need.
 
 from gcdbench.core.config import flatten
 from gcdbench.datasets.protocols import card_of, default_protocol
+from gcdbench.metrics.error_terms import BY_MAP
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.published.reported import read_reported
 from gcdbench.reporting.records import TRANSDUCTIVE, CellRecord, cell_records
@@ -16,7 +17,7 @@ from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.grid import mean_text
-from gcdbench.reporting.tables.model import SCORE_TITLES, ResultTable
+from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.render import render
 from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
 from gcdbench.runs.directory import DONE, RunDirectory
@@ -24,9 +25,9 @@ from gcdbench.runs.index import load_runs
 from gcdbench.runs.plan import RunRequest, identity_of, make_plan
 
 __all__ = [
+    "BY_MAP",
     "DONE",
     "FROM_DATA",
-    "SCORE_TITLES",
     "TRANSDUCTIVE",
     "CellRecord",
     "PairedDifference",

@@ -187,7 +187,10 @@ class Facts:
             entries = [table.entry(row.key, dataset, score) for score in MEANS]
             if entries[0].n:
                 # Without marks: n says what is missing.
-                cells = [mean_text(replace(e, missing=()), score) for e, score in zip(entries, MEANS, strict=True)]
+                cells = [
+                    mean_text(replace(entry, missing=()), table.catalogue[score])
+                    for entry, score in zip(entries, MEANS, strict=True)
+                ]
                 if exchange:
                     found = exchanges[row.key].values()
                     cells += [summarise([run[name] for run in found], places=n) for name, (_, n) in EXCHANGE.items()]

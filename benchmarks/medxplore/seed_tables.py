@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from benchmarks.medxplore._inside import (
+    BY_MAP,
     DONE,
-    SCORE_TITLES,
     TRANSDUCTIVE,
     CellRecord,
     PairedDifference,
@@ -27,9 +27,9 @@ STUDY = "medxplore"
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
 BY_SEED_OF_MANY = ("all", "false_old", "exchanged")
 """What is shown of each seed where more than two rows stand side by side."""
-ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
-    **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
+    **{score: score.capitalize() for score in ("all", "old", "new")},
+    **{score.key: score.title for score in BY_MAP},
     "across": "false-new and false-old together",
     "rates": "mean of their rates",
     "apart": "all errors but the exchange",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gcdbench.core.config import flatten, to_plain
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.runs.directory import DONE
@@ -17,9 +19,15 @@ LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "back
 
 
 def plain_table(
-    records: Sequence[CellRecord], manager: PluginManager, scores: Sequence[str] = ("all", "old", "new")
+    records: Sequence[CellRecord],
+    manager: PluginManager,
+    scores: Sequence[str] = ("all", "old", "new"),
+    catalogue: ScoreCatalogue | None = None,
 ) -> ResultTable:
-    """All finished runs, grouped; rows compete for bold only where everything but the method is the same."""
+    """All finished runs, grouped; rows compete for bold only where everything but the method is the same.
+
+    catalogue: how scores are read; without it, as the installed metrics say.
+    """
     done = [record for record in records if record.status == DONE]
     groups: dict[str, list[CellRecord]] = {}
     for record in done:
@@ -56,6 +64,7 @@ def plain_table(
         columns=[ColumnHead(key="", title="")],
         scores=scores,
         runs={(key, ""): members for key, members in groups.items()},
+        catalogue=score_catalogue(manager) if catalogue is None else catalogue,
         notes=notes,
     )
 

@@ -13,6 +13,7 @@ FOLDER = Path(__file__).resolve().parent
 
 PAPER = PresetSpec(
     name="paper",
+    api=2,
     summary="the paper's setting: ResNet-18, 224 px, 200 epochs, fresh augmentation in every step",
     settings={"backbone": "resnet18", "image_size": 224, "views": "online", "epochs": 200},
     views_per_second=1500.0,
@@ -22,4 +23,4 @@ PAPER = PresetSpec(
 
 def suites() -> list[SuiteSpec]:
     """One suite for each TOML file."""
-    return [SuiteSpec(name=f"{STUDY}/{path.stem}", file=str(path)) for path in sorted(FOLDER.glob("*.toml"))]
+    return [SuiteSpec(name=f"{STUDY}/{path.stem}", api=2, file=str(path)) for path in sorted(FOLDER.glob("*.toml"))]
