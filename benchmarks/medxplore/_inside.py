@@ -11,7 +11,6 @@ from gcdbench.metrics.error_terms import BY_MAP
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.published.reported import read_reported
 from gcdbench.reporting.records import CellRecord, cell_records
-from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.statistics import PairedDifference, paired_difference
 from gcdbench.reporting.suites.finding import FROM_DATA
 from gcdbench.reporting.suites.read import load_suite
@@ -55,6 +54,5 @@ __all__ = [
     "read_reported",
     "render",
     "runs_of_suite",
-    "score_catalogue",
     "suite_table",
 ]

@@ -25,7 +25,6 @@ from benchmarks.medxplore._inside import (
     read_record,
     read_reported,
     runs_of_suite,
-    score_catalogue,
     suite_table,
 )
 from benchmarks.medxplore.border import border_table
@@ -185,12 +184,14 @@ class Facts:
         exchanges = self.rows(suite, dataset, seeds).values if exchange else {}
         heads = [*(SCORES[score].strip("*") for score in MEANS), *(head for head, _ in EXCHANGE.values() if exchange)]
         lines = [f"| {table.label_titles[0]} | n | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
-        catalogue = score_catalogue(get_manager())
         for row in table.rows:
             entries = [table.entry(row.key, dataset, score) for score in MEANS]
             if entries[0].n:
                 # Without marks: n says what is missing.
-                cells = [mean_text(replace(e, missing=()), catalogue[s]) for e, s in zip(entries, MEANS, strict=True)]
+                cells = [
+                    mean_text(replace(entry, missing=()), table.catalogue[score])
+                    for entry, score in zip(entries, MEANS, strict=True)
+                ]
                 if exchange:
                     found = exchanges[row.key].values()
                     cells += [summarise([run[name] for run in found], places=n) for name, (_, n) in EXCHANGE.items()]

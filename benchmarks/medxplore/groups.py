@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from benchmarks.medxplore._inside import (
+    BY_MAP,
     DONE,
     FROM_DATA,
     CellRecord,
@@ -36,10 +37,8 @@ SCORES = {
     "all": "All",
     "old": "Old",
     "new": "New",
-    "true_old_confusion": "true-old",
-    "false_new": "false-new",
+    **{score.key: score.title.removesuffix(" confusion") for score in BY_MAP},
     "false_old": "**false-old**",
-    "true_new_confusion": "true-new",
 }
 
 

@@ -114,7 +114,7 @@ def ours(tmp_path: Path) -> PluginManager:
         "@hookimpl\n"
         "def gcdbench_datasets():\n"
         "    card = str(Path(__file__).with_name('card.toml'))\n"
-        "    return [DatasetSpec(name='ours', factory='nowhere:make', card=card)]\n"
+        "    return [DatasetSpec(name='ours', api=2, factory='nowhere:make', card=card)]\n"
     )
     return PluginManager(points=[], files=[tmp_path / "their_dataset.py"])
 

@@ -131,11 +131,13 @@ def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
 def test_the_error_figure_shows_the_errors_by_the_head_where_they_were_scored(stored):
     runs, manager, _ = stored
     records = cell_records(load_runs(runs))
-    table = suite_table(load_suite("errors"), records, manager, scores=("all", *TERMS, *HEAD_TERMS))
+    table = suite_table(
+        load_suite(FOLDER / "errors.toml", manager), records, manager, scores=("all", *TERMS, *HEAD_TERMS)
+    )
     shown = texts(error_figure(table))
     assert sum("measured, by the head" in text for text in shown) == 1
     assert f"{table.entry('simgcd', 'kvasir', 'head_false_old').mean:.2f} %" in shown
-    without = suite_table(load_suite("errors"), records, manager, scores=("all", *TERMS))
+    without = suite_table(load_suite(FOLDER / "errors.toml", manager), records, manager, scores=("all", *TERMS))
     assert not any("by the head" in text for text in texts(error_figure(without)))
 
 

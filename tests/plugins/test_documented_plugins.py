@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.suites.read import load_suite
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
@@ -30,7 +32,7 @@ def documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(package: str) -> PluginManager:
-        (tmp_path / package).mkdir()
+        (tmp_path / package).mkdir(exist_ok=True)
         (tmp_path / package / "__init__.py").touch()
         (tmp_path / package / "plugin.py").write_text(BLOCKS[package])
         manager = PluginManager(points=[EntryPoint(name="x", value=f"{package}.plugin", group="gcdbench")])
@@ -52,6 +54,16 @@ def test_the_metric_counts_clusters(documented) -> None:
     scores = spec.load()(np.array([0, 0, 1, 1]), np.array([3, 4, 3, 3]), np.array([True, False]), False)
     assert scores == {"fragments": 1.5}
     assert [score.key for score in spec.describe()] == ["fragments"]
+
+
+def test_the_preset_and_the_suite_can_be_used(documented, tmp_path: Path) -> None:
+    plan = make_plan(Request(method="simgcd", dataset="phantom", preset="tiny"), documented("my_preset"))
+    assert (plan.settings.image_size, plan.settings.views, plan.training.epochs) == (64, "bank:4", 5)
+    (tmp_path / "my_study" / "study").mkdir(parents=True)
+    (tmp_path / "my_study" / "study" / "table.toml").write_text(
+        'title = "T"\n[presets.laptop]\n[[columns]]\ndataset = "phantom"\n[[rows]]\nmethod = "simgcd"\n'
+    )
+    assert load_suite("table", documented("my_study")).title == "T"
 
 
 def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:

@@ -29,12 +29,13 @@ HERE = Path(__file__).parent
 
 @hookimpl
 def gcdbench_presets():
-    return [PresetSpec(name="{preset}", summary="short", settings={settings}, dataset_options={{"n_per_class": "8"}})]
+    options = {{"n_per_class": "8"}}
+    return [PresetSpec(name="{preset}", api=2, summary="short", settings={settings}, dataset_options=options)]
 
 
 @hookimpl
 def gcdbench_suites():
-    return [SuiteSpec(name="{study}/{suite}", file=str(HERE / "table.toml"))]
+    return [SuiteSpec(name="{study}/{suite}", api=2, file=str(HERE / "table.toml"))]
 """
 
 SUITE = """

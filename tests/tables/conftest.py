@@ -68,7 +68,7 @@ from gcdbench.plugins import PresetSpec, hookimpl
 
 @hookimpl
 def gcdbench_presets():
-    return [PresetSpec(name="paper", settings={"backbone": "resnet18", "image_size": 224, "views": "online"})]
+    return [PresetSpec(name="paper", api=2, settings={"backbone": "resnet18", "image_size": 224, "views": "online"})]
 """
 
 

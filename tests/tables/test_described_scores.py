@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.grid import lay_out
 from gcdbench.reporting.tables.render import render_text
 from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.testing.stored import edit_sealed
 
 SEEDS = range(7)
 SILENT = """
@@ -74,10 +74,9 @@ def test_a_third_partys_metric_where_lower_is_better_gets_bold_on_the_right_row(
 
 def test_intervals_stay_within_the_bounds_that_a_metric_gives(store, suite, manager) -> None:
     for seed, fragments in ((0, 1.0), (1, 4.0)):  # Student's interval of two runs so far apart reaches far below 1
-        path = store.add("simgcd", [seed]).scores_path
-        scores = json.loads(path.read_text())
-        scores["sets"]["transductive"]["scores"] |= {"fragments": fragments, "lost_images": fragments}
-        path.write_text(json.dumps(scores))
+        added = {"fragments": fragments, "lost_images": fragments}
+        path = store.add("simgcd", [seed]).path / "scores.json"
+        edit_sealed(path, lambda table, added=added: table["sets"]["transductive"]["scores"].update(added))
     table = suite_table(suite, store.records(), manager, scores=["fragments", "lost_images"])
     assert table.entry("simgcd", "kvasir", "fragments").low == 1.0
     assert table.entry("simgcd", "kvasir", "fragments").high > 4.0
