@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
+from gcdbench.core.config import ADDED_LATER, Bounds, Count, NotNegative, Positive, Share
 from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
@@ -19,6 +19,7 @@ from gcdbench.training.method import Method, Prediction, TaskInfo
 if TYPE_CHECKING:
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
     from gcdbench.models.backbone import Backbone, TailOutput
+    from gcdbench.models.heads import Prototypes
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
     from gcdbench.training.context import RunContext
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Backbone": "gcdbench.models.backbone",
     "TailOutput": "gcdbench.models.backbone",
+    "Prototypes": "gcdbench.models.heads",
     "RunContext": "gcdbench.training.context",
     "frozen_features": "gcdbench.views.bank",
     "SimGCD": "gcdbench.methods.simgcd",
@@ -37,6 +39,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "ADDED_LATER",
     "Backbone",
     "Batch",
     "Bounds",
@@ -54,6 +57,7 @@ __all__ = [
     "ParametricMethod",
     "Positive",
     "Prediction",
+    "Prototypes",
     "RunContext",
     "Share",
     "SimGCD",
