@@ -1,9 +1,14 @@
-"""The old classes' share that each named protocol gives on a dataset whose class sizes are known."""
+"""What each named protocol leaves unlabelled on a dataset whose class sizes are known: how many images, and w."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
 from gcdbench.core.errors import GCDBenchError
-from gcdbench.datasets.card import load_card
+from gcdbench.datasets.card import DatasetCard, load_card
+from gcdbench.reporting.published.counts import Sizes
 from gcdbench.splits.protocol import PROTOCOLS, Protocol, named_protocol
 
 
@@ -14,18 +19,44 @@ def share_of_protocol(protocol: Protocol, counts: tuple[int, ...]) -> float:
     return sum(hidden[c] for c in old) / sum(hidden)
 
 
+def sizes_of_protocol(protocol: Protocol, counts: tuple[int, ...]) -> tuple[Sizes, ...]:
+    """The D_u that a protocol allows: one, or several where some old class cannot be divided as it says.
+
+    Nothing tells whether such a class was rounded up or down, so every sum from "all down" to "all up" is allowed.
+    """
+    old = set(protocol.old_classes(counts))
+    hidden = [counts[c] * (1 - Fraction(str(protocol.label_fraction))) for c in old]
+    new = sum(n for c, n in enumerate(counts) if c not in old)
+    least, most = sum(map(math.floor, hidden)), sum(map(math.ceil, hidden))
+    return tuple(Sizes(old=number, new=new) for number in range(least, most + 1))
+
+
 def expected_shares(dataset: str) -> dict[str, float]:
     """Protocol name -> w; empty when no card with class sizes is known for this dataset."""
+    return {
+        name: share_of_protocol(protocol, card.counts)
+        for name, protocol, card in _protocols_on(dataset)
+        if card.counts is not None
+    }
+
+
+def expected_sizes(dataset: str) -> dict[str, tuple[Sizes, ...]]:
+    """Protocol name -> D_u; empty where class sizes are unknown, or where whole groups of images must stay together."""
+    return {
+        name: sizes_of_protocol(protocol, card.counts)
+        for name, protocol, card in _protocols_on(dataset)
+        if card.counts is not None and not card.grouping
+    }
+
+
+def _protocols_on(dataset: str) -> Iterator[tuple[str, Protocol, DatasetCard]]:
+    """The named protocols that are defined on a dataset with a card."""
     try:
-        counts = load_card(dataset).counts
+        card = load_card(dataset)
     except GCDBenchError:
-        return {}
-    if counts is None:
-        return {}
-    found: dict[str, float] = {}
+        return
     for name in PROTOCOLS:
         try:
-            found[name] = share_of_protocol(named_protocol(name, dataset), counts)
+            yield name, named_protocol(name, dataset), card
         except GCDBenchError:  # a protocol that is not defined for this dataset
             continue
-    return found
