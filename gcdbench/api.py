@@ -9,7 +9,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
+from gcdbench.core.config import ADDED_LATER, Bounds, Count, NotNegative, Positive, Share
 from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError, WeightsError
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
     from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
     from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, TailOutput
+    from gcdbench.models.heads import Prototypes
     from gcdbench.models.weights import WeightsFile
     from gcdbench.models.weights import load_exactly as load_weights
     from gcdbench.models.weights import locate as locate_weights
@@ -45,6 +46,7 @@ _LAZY = {
     # A method
     "Batch": "gcdbench.training.batch:Batch",
     "ParametricMethod": "gcdbench.training.parametric:ParametricMethod",
+    "Prototypes": "gcdbench.models.heads:Prototypes",
     "RunContext": "gcdbench.training.context:RunContext",
     "SimGCD": "gcdbench.methods.simgcd:SimGCD",
     "SimGCDConfig": "gcdbench.methods.simgcd:SimGCDConfig",
@@ -83,6 +85,7 @@ _RENAMED = {"ImageView": "ImageSet"}
 """Names of interface 1: they work for one release."""
 
 __all__ = [
+    "ADDED_LATER",
     "ERROR_TERMS",
     "HEAD_ERROR_TERMS",
     "IMAGENET_MEAN",
@@ -111,6 +114,7 @@ __all__ = [
     "Placement",
     "Positive",
     "Prediction",
+    "Prototypes",
     "Record",
     "Request",
     "RunContext",

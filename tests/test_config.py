@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcdbench.core.config import (
+    ADDED_LATER,
     Bounds,
     Count,
     NotNegative,
@@ -18,6 +19,8 @@ from gcdbench.core.config import (
     apply_overrides,
     field_types,
     parse_assignment,
+    to_plain,
+    to_settable,
 )
 from gcdbench.core.errors import ConfigError
 
@@ -152,3 +155,51 @@ def test_a_number_out_of_bounds_is_refused_with_its_bounds(key: str, value: obje
 def test_numbers_at_their_bounds_are_taken() -> None:
     edges = {"share": "1", "rate": "1e-9", "weight": "0", "count": "1", "momentum": "0"}
     assert apply_overrides(Bounded(), edges) == Bounded(share=1.0, rate=1e-9, weight=0.0, count=1, momentum=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grown:
+    """``Inner`` some versions later."""
+
+    mode: Literal["slow", "fast"] = "slow"
+    share: float | None = None
+    limit: int | None = field(default=None, metadata=ADDED_LATER)
+    turns: Count = field(default=3, metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OuterOfGrown:
+    count: int = 3
+    rate: float = 0.5
+    name: str = "a"
+    flag: bool = False
+    parts: tuple[int, ...] = (1, 2)
+    inner: Grown = field(default_factory=Grown)
+
+
+@given(
+    st.sampled_from(["slow", "fast"]),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    st.none() | st.integers(),
+    st.integers(1, 5),
+)
+def test_a_field_added_later_names_nothing_while_it_has_its_default(mode, share, limit, turns) -> None:  # type: ignore[no-untyped-def]
+    before = to_plain(Outer(inner=Inner(mode=mode, share=share)))
+    now = to_plain(OuterOfGrown(inner=Grown(mode=mode, share=share, limit=limit, turns=turns)))
+    added = {name: value for name, value, rest in (("limit", limit, None), ("turns", turns, 3)) if value != rest}
+    assert now == {**before, "inner": {**before["inner"], **added}}
+
+
+def test_a_field_added_later_is_written_down_and_read_back_like_any_other() -> None:
+    changed = apply_overrides(OuterOfGrown(), {"inner.turns": "4"})
+    for config in (OuterOfGrown(), changed):
+        table = to_settable(config)
+        assert set(table["inner"]) == {"mode", "share", "limit", "turns"}
+        inner = {f"inner.{key}": value for key, value in table.pop("inner").items()}
+        assert apply_overrides(OuterOfGrown(), {**table, **inner}) == config
+
+
+def test_plain_values_are_those_of_json() -> None:
+    assert to_plain(Outer(parts=(1, 2))) == {
+        "count": 3, "rate": 0.5, "name": "a", "flag": False, "parts": [1, 2], "inner": {"mode": "slow", "share": None},
+    }  # fmt: skip

@@ -14,6 +14,13 @@ from gcdbench.core.errors import ConfigError
 
 T = TypeVar("T")
 
+ADDED_LATER: Mapping[str, bool] = types.MappingProxyType({"added later": True})
+"""For a field that its config did not have from the beginning: ``field(default=…, metadata=ADDED_LATER)``.
+
+While it has its default, :func:`to_plain` leaves it out, and so does a run's identity, which is made of that: runs
+stored before the field existed keep their ids. The default must be what was done before, and must never change.
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
@@ -156,11 +163,21 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def to_plain(config: Any) -> dict[str, Any]:
-    """A config as nested dictionaries and lists, as JSON and TOML know them."""
-    return {key: _plain(value) for key, value in dataclasses.asdict(config).items()}
+    """A config as nested dictionaries and lists for JSON; a field :data:`ADDED_LATER` only where it is set."""
+    return {
+        field.name: _plain(getattr(config, field.name))
+        for field in dataclasses.fields(config)
+        if not _added_later(field) or getattr(config, field.name) != field.default
+    }
+
+
+def _added_later(field: dataclasses.Field[Any]) -> bool:
+    return ADDED_LATER.items() <= field.metadata.items()
 
 
 def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_plain(value)
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -28,9 +28,10 @@ from gcdbench.training.parametric import CHUNK, ParametricMethod
 
 @dataclass(frozen=True, kw_only=True)
 class CMSConfig:
-    """The published values for fine-grained data (its learning rate is 0.05, for generic data t is 0.3 and 0.01).
+    """The values of most published scripts, those for fine-grained data; on generic data tau_u is 0.3.
 
     denominator: "code" leaves the positive out, "paper" has it in. projection: width of the embedding.
+    max_shifts: with the unshifted points these are the 20 states of the published loop.
     """
 
     lambda_: Share = 0.35
@@ -41,7 +42,7 @@ class CMSConfig:
     denominator: Literal["code", "paper"] = "code"
     projection: Count = 512
     patience: Count = 2
-    max_shifts: Count = 20
+    max_shifts: Count = 19
 
 
 class CMS(ParametricMethod):

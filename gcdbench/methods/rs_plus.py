@@ -18,15 +18,15 @@ from gcdbench.training.parametric import ParametricMethod
 
 @dataclass(frozen=True, kw_only=True)
 class RSPlusConfig:
-    """AutoNovel's values for CIFAR-10, whose number of classes is the nearest; the ramp is a share of the run.
+    """AutoNovel's defaults: weight 50, reached after 150 of 200 epochs; the ramp is a share of the run.
 
     top_k: size of the compared sets. supervised_outputs: whether labelled images compete among the first K_old
     outputs ("old", the GCD paper's wording) or among all K. tau: temperature of the cosine head.
     """
 
     top_k: Count = 5
-    consistency: NotNegative = 5.0
-    ramp: Share = 0.25
+    consistency: NotNegative = 50.0
+    ramp: Share = 0.75
     supervised_outputs: Literal["old", "all"] = "old"
     tau: Positive = 0.1
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class SimGCDConfig:
     """The published code's values; fields are what the paper leaves open or what code and paper disagree on.
 
-    lambda_: weight of the supervised half. entropy: what happens to the entropy of the mean prediction; "maximise"
-    is the equation and the code, "minimise" the paper's prose. contrastive: "code" for all 2B rows (InfoNCE) and
-    labelled rows only (SupCon), "paper" for Eqs. 1 and 2 to the letter.
+    lambda_: weight of the supervised half. memax_weight: ε, the code's default; its scripts have 1, 2 or 4.
+    entropy: what happens to the entropy of the mean prediction; "maximise" is the equation and the code, "minimise" the
+    paper's prose. contrastive: "code" for all 2B rows (InfoNCE) and labelled rows only (SupCon), "paper" for Eqs. 1
+    and 2 to the letter.
     """
 
     lambda_: Share = 0.35

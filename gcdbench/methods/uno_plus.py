@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gcdbench.core.config import Count, Positive
+from gcdbench.core.config import ADDED_LATER, Count, Positive
 from gcdbench.methods.algorithms.sinkhorn import sinkhorn
 from gcdbench.models.heads import Prototypes
 from gcdbench.splits.data import GCDData
@@ -19,13 +19,19 @@ from gcdbench.training.parametric import ParametricMethod
 
 @dataclass(frozen=True, kw_only=True)
 class UNOPlusConfig:
-    """UNO's values: four heads, ε = 0.05, three iterations; overclustering as for its smaller tasks."""
+    """UNO's values: four heads, ε = 0.05, three iterations, three times as many prototypes where it overclusters.
+
+    balance: unlabelled images spread evenly over "all" prototypes, which asks a head for the share K_old / (K_old + its
+    new ones) of them as old (with K_old = K / 2 a half, where it overclusters by 3 a quarter), or over the "new" ones
+    only, as UNO does: none of them is taken for old then.
+    """
 
     heads: Count = 4
     overcluster: Count = 3
     epsilon: Positive = 0.05
     iterations: Count = 3
     tau: Positive = 0.1
+    balance: Literal["all", "new"] = field(default="all", metadata=ADDED_LATER)
 
 
 class UNOPlus(ParametricMethod):
@@ -56,10 +62,14 @@ class UNOPlus(ParametricMethod):
         """(heads,) losses; rows: (2B, D) what the heads of this name see, old: (2B, K_old) cosines."""
         c = self.config
         heads: Any = self.extras[name]
+        fixed = old.shape[1] if c.balance == "new" else 0
         each = []
         for head in heads:
             logits = torch.cat([old, head(rows)], dim=1)
-            targets = [balanced_targets(view, labels, c.epsilon, c.iterations) for view in logits.detach().chunk(2)]
+            targets = [
+                balanced_targets(view, labels, c.epsilon, c.iterations, fixed=fixed)
+                for view in logits.detach().chunk(2)
+            ]
             # The target of each view supervises the other one.
             log_p = F.log_softmax(logits / c.tau, dim=1)
             each.append(-(torch.cat(targets[::-1]) * log_p).sum(dim=1).mean())
@@ -85,10 +95,14 @@ class UNOPlus(ParametricMethod):
             self.prototypes.weight[self.task.k_old :] = heads[int(self.head_loss.argmin())].weight
 
 
-def balanced_targets(logits: Tensor, labels: Tensor, epsilon: float, iterations: int) -> Tensor:
-    """(B, K) targets of one view: the given label where there is one, else balanced over all K among the rest."""
+def balanced_targets(logits: Tensor, labels: Tensor, epsilon: float, iterations: int, *, fixed: int = 0) -> Tensor:
+    """(B, K) targets of one view: the given label where there is one, else balanced over the classes among the rest.
+
+    fixed: the first classes, which only a given label can be. Where no other class exists, all are balanced over.
+    """
     classes = logits.shape[1]
+    fixed = fixed if fixed < classes else 0
     targets = F.one_hot(labels.clamp(min=0), classes).to(logits.dtype)
     free = labels < 0
-    targets[free] = sinkhorn(logits[free], epsilon=epsilon, iterations=iterations)
+    targets[free] = F.pad(sinkhorn(logits[free, fixed:], epsilon=epsilon, iterations=iterations), (fixed, 0))
     return targets

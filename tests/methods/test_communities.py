@@ -31,8 +31,8 @@ def edges_by_loops(features: np.ndarray, labels: np.ndarray, k: int, threshold: 
         cosines = [(float(unit[i] @ unit[j]), j) for j in range(len(unit)) if j != i]
         near = sorted(cosines, reverse=True)[:k]
         for cosine, j in near:
-            weight = near[0][0] if labels[i] >= 0 and labels[i] == labels[j] else cosine
-            if weight >= threshold:
+            if cosine >= threshold:
+                weight = near[0][0] if labels[i] >= 0 and labels[i] == labels[j] else cosine
                 edges.add((i, j, round(weight, 4)))
     return edges
 
@@ -45,6 +45,9 @@ def test_the_graph_is_the_one_found_by_loops() -> None:
     weights = np.round(graph.weight, 4).tolist()
     made = set(zip(graph.source.tolist(), graph.target.tolist(), weights, strict=True))
     assert made == edges_by_loops(features, labels, 5, 0.3)
+    unlabelled = neighbour_graph(features, np.full(20, -1), k=5, threshold=0.3)
+    assert not np.array_equal(unlabelled.weight, graph.weight)
+    assert np.array_equal(unlabelled.target, graph.target)  # a label strengthens an edge and makes none
 
 
 def test_hidden_classes_do_not_strengthen_an_edge() -> None:

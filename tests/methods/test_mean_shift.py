@@ -7,13 +7,16 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 from torch.nn import functional as F
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.methods.algorithms.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.methods.algorithms.estimate_k import matched_share
+from gcdbench.methods.algorithms.mean_shift import Ascent, cut, iterate, mean_shift, shifted_contrast, ward_merges
 
 
 def unit(rng: np.random.Generator, rows: int, width: int = 5) -> np.ndarray:
@@ -91,24 +94,86 @@ def test_more_clusters_than_points_and_equal_points() -> None:
     assert sorted(set(cut(ward_merges(points), 3))) == [0, 1, 2]
 
 
-def test_the_iteration_stops_after_its_patience_and_keeps_the_best() -> None:
+def iterate_scores(scores: list[float], patience: int = 2, max_shifts: int = 20) -> tuple[Ascent, list[Tensor]]:
     points = torch.from_numpy(unit(np.random.default_rng(4), 12))
-    scores = iter([0.2, 0.5, 0.4, 0.5, 0.9])
+    given = iter(scores)
     seen: list[Tensor] = []
 
     def group(moved: Tensor) -> IntArray:
         seen.append(moved)
-        return np.full(12, len(seen))
+        return np.full(12, len(seen) - 1)
 
-    best = iterate(points, group, lambda cluster: next(scores), k=3, alpha=0.5, patience=2, max_shifts=20)
-    assert (best.score, best.shifts, len(seen)) == (0.5, 2, 4)
-    assert best.cluster[0] == 2
-    assert torch.equal(best.points, seen[1])
+    best = iterate(points, group, lambda _: next(given), k=3, alpha=0.5, patience=patience, max_shifts=max_shifts)
+    assert torch.equal(seen[0], points)
+    assert torch.equal(best.points, seen[best.shifts])
+    assert best.cluster.tolist() == [best.shifts] * 12
+    return best, seen
+
+
+@pytest.mark.parametrize(
+    ("scores", "shifts", "tried"),
+    [
+        ([0.2, 0.5, 0.4, 0.3, 0.9], 1, 4),  # two in a row that do not rise
+        ([0.9, 0.5, 0.4, 1.0], 0, 3),  # the points as they came
+        ([0.5, 0.5, 0.5, 0.9], 2, 3),  # an equal is no rise, but the last of equals counts
+        ([0.2, 0.5, 0.5, 0.6, 0.6, 0.1], 4, 6),
+        ([0.5, 0.4, 0.5, 0.9], 2, 3),
+    ],
+)
+def test_the_iteration_stops_after_its_patience_and_keeps_the_last_of_the_best(
+    scores: list[float], shifts: int, tried: int
+) -> None:
+    best, seen = iterate_scores(scores)
+    assert (best.shifts, best.score, len(seen)) == (shifts, scores[shifts], tried)
 
 
 def test_a_score_that_always_rises_ends_with_the_last_shift() -> None:
     """The published loop prints 0 in this case."""
-    points = torch.from_numpy(unit(np.random.default_rng(5), 6))
-    rising = iter(range(1, 100))
-    best = iterate(points, lambda p: np.zeros(6, int), lambda c: next(rising), k=2, alpha=0.5, patience=2, max_shifts=5)
-    assert (best.score, best.shifts) == (5, 5)
+    best, seen = iterate_scores(list(range(100)), max_shifts=5)
+    assert (best.score, best.shifts, len(seen)) == (5, 5, 6)
+
+
+def published_loop(points: np.ndarray, labels: np.ndarray, classes: int) -> tuple[np.ndarray, int]:
+    """CMS's inference written out: shift, Ward's tree cut at a height, accuracy of the labelled points, tolerance."""
+    highest, tolerance, kept = 0.0, 0, (np.zeros(0), -1)
+    for state in range(20):
+        if state:
+            moved = []
+            for point in points:
+                near = sorted(range(len(points)), key=lambda j: -float(point @ points[j]))[1:5]
+                shifted = 0.5 * point + 0.5 * np.mean([points[j] for j in near], axis=0)
+                moved.append(shifted / math.sqrt(float(shifted @ shifted)))
+            points = np.array(moved)
+        tree = linkage(points, method="ward")
+        cluster = fcluster(tree, t=tree[:, 2][-classes], criterion="distance")
+        right = np.zeros((classes + 1, classes + 1))
+        for own, label in zip(cluster, labels, strict=False):
+            right[own, label] += 1
+        accuracy = right[linear_sum_assignment(-right)].sum() / len(labels)
+        tolerance = 0 if highest < accuracy else tolerance + 1
+        if highest <= accuracy:
+            highest, kept = accuracy, (cluster, state)
+        if tolerance >= 2:
+            return kept
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_whole_search_is_the_published_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, size=40)
+    points = rng.normal(size=(4, 6))[truth] + rng.normal(scale=1.1, size=(40, 6))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    labels = truth[:14]
+    best = iterate(
+        torch.from_numpy(points),
+        group=lambda moved: cut(ward_merges(moved.numpy()), 4),
+        score=lambda cluster: matched_share(labels, cluster[:14], 4),
+        k=4,
+        alpha=0.5,
+        patience=2,
+        max_shifts=19,
+    )
+    cluster, shifts = published_loop(points, labels, 4)
+    assert best.shifts == shifts
+    assert adjusted_rand_score(best.cluster, cluster) == pytest.approx(1.0)

@@ -78,7 +78,7 @@ def test_all_terms_written_out(labels: list[int]) -> None:
     pairs = [
         -math.log((p[i] @ p[b + j] if tops[i] == tops[j] else 1 - p[i] @ p[b + j]) + 1e-7) for i in free for j in free
     ]
-    weight = 5 * math.exp(-5 * (1 - 0.4) ** 2)
+    weight = 50 * math.exp(-5 * (1 - 0.1 / 0.75) ** 2)
     assert float(made["given"].detach()) == pytest.approx(np.mean(given) if given else 0.0)
     assert float(made["pairs"].detach()) == pytest.approx(np.mean(pairs) if pairs else 0.0)
     assert float(made["consistency"].detach()) == pytest.approx(weight * np.mean((p[:b] - p[b:]) ** 2))
@@ -95,4 +95,4 @@ def test_the_ramp_rises_to_the_full_weight() -> None:
     made = method(consistency=5.0, ramp=0.25)
     assert made.consistency_weight(0.0) == pytest.approx(5 * math.exp(-5))
     assert made.consistency_weight(0.25) == made.consistency_weight(1.0) == 5.0
-    assert method(ramp=0.0).consistency_weight(0.0) == 5.0
+    assert method(consistency=3.0, ramp=0.0).consistency_weight(0.0) == 3.0

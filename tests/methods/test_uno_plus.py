@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -29,10 +30,61 @@ def test_targets_where_one_kind_is_missing(labels: list[int]) -> None:
     assert torch.allclose(made.sum(dim=1), torch.ones(len(labels)))
 
 
+def sinkhorn_by_loops(logits: list[list[float]], epsilon: float, iterations: int) -> list[list[float]]:
+    """The iteration as published: prototypes to equal sums, then images to equal sums, at last each image to 1."""
+    images, prototypes = len(logits), len(logits[0])
+    q = [[math.exp(value / epsilon) for value in row] for row in logits]
+    for _ in range(iterations):
+        for p in range(prototypes):
+            total = sum(q[i][p] for i in range(images))
+            for i in range(images):
+                q[i][p] /= total * prototypes
+        for i in range(images):
+            total = sum(q[i])
+            q[i] = [value / total / images for value in q[i]]
+    return [[value / sum(row) for value in row] for row in q]
+
+
+def targets_by_loops(logits: list[list[float]], labels: list[int], k_old: int, balance: str) -> list[list[float]]:
+    columns = len(logits[0])
+    first = k_old if balance == "new" and columns > k_old else 0
+    free = [i for i, label in enumerate(labels) if label < 0]
+    spread = sinkhorn_by_loops([logits[i][first:] for i in free], 0.05, 3) if free else []
+    targets = []
+    for i, label in enumerate(labels):
+        given = [1.0 if c == label else 0.0 for c in range(columns)]
+        targets.append(given if label >= 0 else [0.0] * first + spread[free.index(i)])
+    return targets
+
+
+@pytest.mark.parametrize("balance", ["all", "new"])
+@pytest.mark.parametrize(("images", "columns"), [(9, 4), (3, 14), (12, 2)])
+def test_targets_written_out(balance: str, images: int, columns: int) -> None:
+    """Two old classes; the last case has no new one, where both ways are the same."""
+    rng = np.random.default_rng(images)
+    logits, labels = np.tanh(rng.normal(size=(images, columns))), rng.integers(-1, 2, size=images)
+    fixed = 2 if balance == "new" else 0
+    made = balanced_targets(torch.from_numpy(logits), torch.from_numpy(labels), 0.05, 3, fixed=fixed)
+    assert np.allclose(made.numpy(), targets_by_loops(logits.tolist(), labels.tolist(), 2, balance))
+
+
+@pytest.mark.parametrize(("overcluster", "share"), [(1, 0.5), (3, 0.25), (10, 1 / 11)])
+def test_balancing_over_all_prototypes_asks_for_a_share_of_old_images_that_overclustering_lowers(
+    overcluster: int, share: float
+) -> None:
+    logits = torch.tanh(torch.randn(4000, 4 + 4 * overcluster, generator=torch.Generator().manual_seed(0)))
+    nobody = torch.full((4000,), -1)
+    # More iterations than published: this is what they tend to.
+    asked = balanced_targets(logits, nobody, 0.5, 50)[:, :4].sum() / 4000
+    assert float(asked) == pytest.approx(share, abs=0.01)
+    assert float(balanced_targets(logits, nobody, 0.5, 50, fixed=4)[:, :4].sum()) == 0.0
+
+
+@pytest.mark.parametrize("balance", ["all", "new"])
 @pytest.mark.parametrize("k", [4, 2])
-def test_the_loss_written_out_head_by_head(k: int) -> None:
+def test_the_loss_written_out_head_by_head(k: int, balance: Literal["all", "new"]) -> None:
     _, task, _ = tiny_task()
-    method = UNOPlus(UNOPlusConfig(heads=2, overcluster=3), task, tiny_context())
+    method = UNOPlus(UNOPlusConfig(heads=2, overcluster=3, balance=balance), task, tiny_context())
     method.k, method.backbone, method.projector_out = k, TinyBackbone(channels=6), 6
     method.extras = {name: module.double() for name, module in method.extra_modules().items()}
     labels = [0, 1, -1, -1]
@@ -48,7 +100,7 @@ def test_the_loss_written_out_head_by_head(k: int) -> None:
             w = w / np.linalg.norm(w, axis=1, keepdims=True)
             logits = np.concatenate([batch.logits.detach().numpy()[:, :2], x @ w.T], axis=1)
             views = logits[:4], logits[4:]
-            targets = [balanced_targets(torch.from_numpy(v), batch.labels, 0.05, 3).numpy() for v in views]
+            targets = [np.array(targets_by_loops(view.tolist(), labels, 2, balance)) for view in views]
             total = 0.0
             for own, other in ((0, 1), (1, 0)):
                 for row, target in zip(views[own], targets[other], strict=True):

@@ -51,6 +51,7 @@ def test_the_weights_are_those_of_a_single_process(results: dict[str, dict[str, 
     names = [name for name in alone if name.startswith("weight/")]
     assert any("before" in name for name in names)
     assert any("after" in name for name in names)
+    assert any("second-batch" in name for name in names)
     for name in names:
         np.testing.assert_allclose(pair[name], alone[name], rtol=2e-4, atol=2e-6, err_msg=name)
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gcdbench.methods.dccl import DCCL, DCCLConfig
 from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training.batch import Batch
@@ -42,6 +43,12 @@ def main(out: Path) -> None:
         method.fit(data)
         prediction = method.predict(data.unlabelled)
         weights = {**method.state_dict(), **method.auxiliary_state()}
+        # A method with a second batch; one epoch, because a rounding may change the concepts of the next.
+        small = DCCLConfig(communities="louvain", neighbours=2, threshold=-1.0, min_size=4, per_concept=3, n_init=1)
+        other = shrink(DCCL)(small, task, tiny_context(epochs=1, norm=False))
+        other.fit(data)
+        assert len(other.memory)
+        weights |= {f"second-batch.{name}": value for name, value in other.state_dict().items() if "tail" in name}
         np.savez(
             out / f"{here.rank}-of-{here.size}.npz",
             ids=prediction.ids,

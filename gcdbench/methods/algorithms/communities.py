@@ -36,15 +36,15 @@ class Graph:
 def neighbour_graph(features: NDArray[np.float32], labels: IntArray, *, k: int, threshold: float) -> Graph:
     """Edges from each row (N, D) to its k nearest by cosine, where the cosine reaches ``threshold``.
 
-    An edge between two rows that carry the same label weighs as much as the strongest edge of its source.
-    labels: (N,), −1 where none is given.
+    An edge between two rows that carry the same label weighs as much as the strongest of its source; this makes no edge
+    of a cosine below the threshold. labels: (N,), −1 where none is given.
     """
     rows = torch.from_numpy(features)
     cosine, neighbour = (t.numpy() for t in nearest_neighbours(rows, rows, k, exclude_self=True))
     same = (labels[:, None] >= 0) & (labels[:, None] == labels[neighbour])
     strongest = cosine[:, :1] if cosine.shape[1] else cosine
     weight = np.where(same, strongest, cosine).astype(np.float64)
-    kept = weight >= threshold
+    kept = cosine >= threshold
     source = np.broadcast_to(np.arange(len(rows))[:, None], kept.shape)[kept]
     return Graph(nodes=len(rows), source=source, target=neighbour[kept].astype(np.int64), weight=weight[kept])
 

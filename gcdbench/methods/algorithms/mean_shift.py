@@ -94,19 +94,20 @@ def iterate(
 ) -> Ascent:
     """Shift all points among themselves and regroup, until the score fails to rise ``patience`` times in a row.
 
-    The best state counts; where the patience is never used up, it is the best of all ``max_shifts``.
+    The points as they came are the first candidate. The best state counts, the last one among equals; where the
+    patience is never used up, it is the best of the ``max_shifts + 1`` states.
     """
     best: Ascent | None = None
     failures = 0
-    for shifts in range(1, max_shifts + 1):
-        points = F.normalize(mean_shift(points, points, k=k, alpha=alpha), dim=1)
+    for shifts in range(max_shifts + 1):
+        if shifts:
+            points = F.normalize(mean_shift(points, points, k=k, alpha=alpha), dim=1)
         cluster = group(points)
         reached = score(cluster)
-        if best is None or reached > best.score:
-            best, failures = Ascent(points=points, cluster=cluster, score=reached, shifts=shifts), 0
-        else:
-            failures += 1
-            if failures >= patience:
-                break
+        failures = 0 if best is None or reached > best.score else failures + 1
+        if best is None or reached >= best.score:
+            best = Ascent(points=points, cluster=cluster, score=reached, shifts=shifts)
+        if failures >= patience:
+            break
     assert best is not None
     return best

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gcdbench.metrics.error_terms import TERMS
+from gcdbench.reporting.published.counts import CountVerdict, Sizes, count_findings, judge_counts
 from gcdbench.reporting.published.reported import ACCURACIES, ReportedRow, Rounded
 from gcdbench.reporting.published.shares import SLACK, Share, allowed_share, consensus, miss, share_of_side
 
@@ -61,21 +62,24 @@ class GroupVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """All verdicts, and the findings as sentences."""
+    """All verdicts, and the findings as sentences; counts: rows against the D_u that protocols allow."""
 
     rows: tuple[RowVerdict, ...]
     groups: tuple[GroupVerdict, ...]
     findings: tuple[str, ...]
+    counts: tuple[CountVerdict, ...] = ()
 
 
 def audit(
     rows: Iterable[ReportedRow],
     expected: Mapping[str, Mapping[str, float]] | None = None,
     claimed: str | None = None,
+    sizes: Mapping[str, Mapping[str, Sequence[Sizes]]] | None = None,
 ) -> Audit:
     """Check published rows.
 
-    expected: dataset -> protocol name -> w, where known; claimed: the protocol that the table says it follows.
+    expected: dataset -> protocol name -> w, where known; sizes: the same with the D_u that it allows;
+    claimed: the protocol that the table says it follows.
     """
     rows, expected = list(rows), expected or {}
     scored = [row for row in rows if row.has(ACCURACIES)]
@@ -95,12 +99,14 @@ def audit(
     findings += _tables_that_disagree(groups)
     findings += _rows_printed_twice(scored)
     findings += [sentence for row in rows if row.has(TERMS) for sentence in _audit_errors(row, scored)]
+    counts = judge_counts(rows, sizes or {})
+    findings += count_findings(counts, claimed)
     findings += [
         f"line {v.row.line}: {v.row.name} on {v.row.dataset} lacks one of All, Old, New and cannot be checked"
         for v in verdicts
         if v.status == "incomplete"
     ]
-    return Audit(rows=tuple(verdicts), groups=tuple(groups), findings=tuple(findings))
+    return Audit(rows=tuple(verdicts), groups=tuple(groups), findings=tuple(findings), counts=tuple(counts))
 
 
 def _printed(row: ReportedRow) -> tuple[Rounded, Rounded, Rounded]:

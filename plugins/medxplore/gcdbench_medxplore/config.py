@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from gcdbench.api import Bounds, Count, NotNegative, Positive, Share, SimGCDConfig
+from gcdbench.api import ADDED_LATER, Bounds, Count, NotNegative, Positive, Share, SimGCDConfig
 
 FilterName = Literal["spectral-conv", "spectral-gain", "high-pass", "low-pass", "none"]
 Padding = Literal["circular", "zeros"]
@@ -15,6 +15,7 @@ Border = Literal["valid", "replicate", "zeros"]
 Signal = Literal["A", "W", "G"]
 NegativeMargin = Literal["as-written", "raised"]
 Overshoot = Literal["clamp", "wrap"]
+View = Literal["first", "second"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,9 @@ class FAACConfig:
     grid: patches a side where they are coarser than cells (row 5).
     delta, min_matches: of the matching (row 12). weight_gradient: let the pair weights learn (row 11).
     start: share of the run that passes before the patch loss begins.
+    token_dim: patches are compared by a linear map of their tokens to this many values, or as they are (row 28).
+    stop_gradient: the view whose tokens are constants in the patch similarity (row 29).
+    attention_gradient: whether A learns through X_out (the filter, γ and the map behind it), or is a constant (row 30).
     """
 
     enabled: bool = True
@@ -54,6 +58,9 @@ class FAACConfig:
     min_matches: Count = 1
     weight_gradient: bool = False
     start: Share = 0.0
+    token_dim: Count | None = field(default=None, metadata=ADDED_LATER)
+    stop_gradient: View | Literal["none"] = field(default="none", metadata=ADDED_LATER)
+    attention_gradient: bool = field(default=True, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         _require(self.kernel >= 1 and self.kernel % 2 == 1, f"faac.kernel must be odd, not {self.kernel}.")
@@ -75,6 +82,8 @@ class ACAMConfig:
     angular_max, cosine_max, scale, gate: M_a, M_c, s and δ′ (row 17).
     overshoot, cos_eps: θ + m beyond π, and the clamp of cosines before the sine (row 18).
     negative_margin: hard negatives are lowered as written, or raised, as a margin would (row 24).
+    outputs: the classes that compete: all K, or the old ones, which alone have labels (row 26).
+    head: whose prototypes they are: the classifier's own, or others that exist in training only (row 27).
     """
 
     signals: tuple[Signal, ...] = ("A", "W", "G")
@@ -93,6 +102,8 @@ class ACAMConfig:
     overshoot: Overshoot = "clamp"
     cos_eps: Annotated[float, Bounds(above=0, below=1)] = 1e-6
     negative_margin: NegativeMargin = "as-written"
+    outputs: Literal["all", "old"] = field(default="all", metadata=ADDED_LATER)
+    head: Literal["shared", "own"] = field(default="shared", metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         _require(self.low < self.high, f"acam.low must be below acam.high, not {self.low} and {self.high}.")

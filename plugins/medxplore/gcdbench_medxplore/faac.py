@@ -52,4 +52,6 @@ class FAAC(nn.Module):
         """
         if attention is None:
             return self.filter.pooled(x)
+        if not self.config.attention_gradient:
+            attention = attention.detach()
         return pooled + attended_mean(x, attention)

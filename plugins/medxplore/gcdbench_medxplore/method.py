@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcdbench.api import Batch, ConfigError, RunContext, SimGCD, TailOutput, TaskInfo
+from gcdbench.api import Batch, ConfigError, Prototypes, RunContext, SimGCD, TailOutput, TaskInfo
 from gcdbench_medxplore.acam import ACAM, labelled_cosines
 from gcdbench_medxplore.anchors import Anchors, find_anchors
 from gcdbench_medxplore.confidence import attention_confidence, match_confidence
@@ -17,7 +17,7 @@ from gcdbench_medxplore.config import FilterName, MedXploreConfig, Signal
 from gcdbench_medxplore.consistency import pair_weights, patch_consistency
 from gcdbench_medxplore.faac import FAAC
 from gcdbench_medxplore.margins import hard_negatives
-from gcdbench_medxplore.patches import patch_count, require_grid, require_patches
+from gcdbench_medxplore.patches import TokenProjection, patch_count, require_grid, require_patches
 
 FIXED_FILTERS: dict[str, FilterName] = {"spatial variance": "none", "high-pass": "high-pass", "low-pass": "low-pass"}
 
@@ -43,8 +43,14 @@ class MedXplore(SimGCD):
             self._check_patches(side)
             generator = self.ctx.generator("faac")
             modules["faac"] = FAAC(config.faac, self.backbone.channels, side, side, generator)
+        if config.needs_anchors and config.faac.token_dim is not None:
+            tokens = self.ctx.generator("faac-tokens")
+            modules["tokens"] = TokenProjection(self.backbone.channels, config.faac.token_dim, tokens)
         if config.beta > 0:
             modules["acam"] = ACAM(config.acam, config.signals)
+            if config.acam.head == "own":
+                outputs = self.k if config.acam.outputs == "all" else self.task.k_old
+                modules["acam_head"] = Prototypes(self.backbone.channels, outputs, self.ctx.generator("acam-head"))
         return modules
 
     def feature(self, tail: TailOutput) -> Tensor:
@@ -160,11 +166,25 @@ class MedXplore(SimGCD):
         kept, self._attention = self._attention, None
         attention = faac.attention(batch.tail.map) if kept is None else self.share(kept)
         settings = self.config.faac
-        anchors = find_anchors(batch.tail.map, attention, k=self.patches, delta=settings.delta, grid=settings.grid)
+        anchors = find_anchors(
+            batch.tail.map,
+            attention,
+            k=self.patches,
+            delta=settings.delta,
+            grid=settings.grid,
+            project=self.extras.get("tokens"),
+            held=None if settings.stop_gradient == "none" else settings.stop_gradient,
+        )
         matched = anchors.matches.sum(dim=(1, 2)).detach().float()
         self._figures |= {"matches": matched.mean(), "images_matched": (matched > 0).float().mean()}
         self._figures["attention"] = attention.detach().mean()
         return anchors
+
+    def _acam_logits(self, batch: Batch) -> Tensor:
+        """(2B, C) cosines of the classes that ACAM lets compete."""
+        head = self.extras.get("acam_head")
+        logits: Tensor = batch.logits if head is None else head(batch.feature)
+        return logits if self.config.acam.outputs == "all" else logits[:, : batch.k_old]
 
     def _acam(self, batch: Batch, anchors: Anchors | None) -> Tensor:
         acam = self.extras["acam"]
@@ -175,7 +195,7 @@ class MedXplore(SimGCD):
             signals["A"] = attention_confidence(anchors.first, anchors.second)[labelled]
             signals["W"] = match_confidence(anchors.similarity, anchors.matches, weights)[labelled]
         views = 2 if self.config.acam.views == "both" else 1
-        cosines = labelled_cosines(batch.logits, labelled, views=views)
+        cosines = labelled_cosines(self._acam_logits(batch), labelled, views=views)
         labels = batch.labels[labelled]
         loss, u = acam(cosines, labels, signals)
         if u.numel():

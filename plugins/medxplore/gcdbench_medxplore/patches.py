@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcdbench.api import ConfigError
+from gcdbench_medxplore.config import View
 from gcdbench_medxplore.layout import batch_major
 
 REFERENCE_CELLS = 49
@@ -26,6 +28,25 @@ def patch_tokens(x: Tensor, grid: int | None = None) -> Tensor:
     if grid is not None:
         x = _region_means(x, grid)
     return batch_major(x).transpose(1, 2)
+
+
+class TokenProjection(nn.Module):
+    """T (B, N, D) with D of its own: a linear map of each patch's mean, without a bias, which no cosine needs."""
+
+    def __init__(self, channels: int, width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(channels)
+        self.weight = nn.Parameter(torch.empty(width, channels).uniform_(-bound, bound, generator=generator))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, N, C) -> (B, N, D)."""
+        return F.linear(tokens, self.weight)
+
+
+def hold_view(tokens: Tensor, view: View) -> Tensor:
+    """Tokens (2B, N, D), view 1 first, of which one view's carry no gradient."""
+    first, second = tokens.chunk(2)
+    return torch.cat([first.detach(), second] if view == "first" else [first, second.detach()])
 
 
 def top_k(scores: Tensor, k: int) -> Tensor:

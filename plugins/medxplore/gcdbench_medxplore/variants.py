@@ -84,7 +84,31 @@ READINGS: Mapping[str, Settings] = {
     "gate-0-negatives-raised": {"acam.gate": 0.0, "acam.negative_margin": "raised"},
     "match-weighted": {"acam.match": "weighted"},
     "one-view": {"acam.views": "first"},
+    "outputs-old": {"acam.outputs": "old"},
+    "head-own": {"acam.head": "own"},
+    "head-own-outputs-old": {"acam.head": "own", "acam.outputs": "old"},
+    "tokens-projected": {"faac.token_dim": 256},
+    "stop-gradient": {"faac.stop_gradient": "second"},
+    "attention-detached": {"faac.attention_gradient": False},
 }
 """Other readings of what the paper leaves open (benchmarks/medxplore/ledger.md)."""
 
-VARIANTS: Mapping[str, Settings] = {**MODULES, **BUILD_UP, **SWEEPS, **CONFIDENCE, **FILTERS, **READINGS}
+SCREENED: Mapping[str, Settings] = {
+    "patch-weak-outputs-old": {"alpha": 0.1, "acam.outputs": "old"},
+    "patch-warm-head-own": {"faac.start": 0.1, "acam.head": "own", "acam.outputs": "old"},
+}
+"""Readings together, which are candidates for a recommended setting beside single ones."""
+
+PUBLISHED: Mapping[str, Settings] = {"cifar10": {"memax_weight": 1.0}}
+"""SimGCD's part as its script for CIFAR-10 has it: the other side of the rule that every method's defaults follow."""
+
+VARIANTS: Mapping[str, Settings] = {
+    **MODULES,
+    **BUILD_UP,
+    **SWEEPS,
+    **CONFIDENCE,
+    **FILTERS,
+    **READINGS,
+    **SCREENED,
+    **PUBLISHED,
+}

@@ -127,6 +127,14 @@ def cosine(a, b):
     return float(dot / math.sqrt(sum(p * p for p in a)) / math.sqrt(sum(q * q for q in b)))
 
 
+def project(tokens, weight):
+    """Tokens (B, N, C) through a linear map (D, C)."""
+    out = np.zeros((*tokens.shape[:2], len(weight)))
+    for b, n, d in np.ndindex(out.shape):
+        out[b, n, d] = sum(weight[d, c] * tokens[b, n, c] for c in range(tokens.shape[2]))
+    return out
+
+
 def similarity(tokens1, tokens2, index1, index2):
     """S: tokens (B, N, D) of each view, chosen positions for each image."""
     size, k = len(index1), len(index1[0])

@@ -15,9 +15,11 @@ from gcdbench.training.distributed import process_group
 
 def main(out: Path) -> None:
     with process_group() as here:
-        for feature in ("x_out", "both"):
+        # One of them with the modules of later readings, which sit behind the gathering.
+        for feature, width, head in (("x_out", None, "shared"), ("both", 5, "own")):
             config = MedXploreConfig(
-                faac=FAACConfig(feature=feature, init="uniform", delta=0.3), acam=ACAMConfig(percentile="running")
+                faac=FAACConfig(feature=feature, init="uniform", delta=0.3, token_dim=width),
+                acam=ACAMConfig(percentile="running", head=head),
             )
             data, task, _ = tiny_task()
             method = shrink(MedXplore)(config, task, tiny_context(epochs=2, norm=False))

@@ -127,6 +127,9 @@ def test_no_patches_are_asked_for_where_none_are_used():
         {"lambda_": 35},
         {"alpha": -1.0},
         {"faac.filter": "band-pass"},
+        {"faac.token_dim": 0},
+        {"faac.stop_gradient": "both"},
+        {"acam.outputs": "new"},
     ],
     ids=str,
 )
@@ -142,12 +145,13 @@ def test_defaults_are_the_papers_and_the_notes():
         "enabled": True, "feature": "x_out", "glec": True, "filter": "spectral-conv", "kernel": 3,
         "padding": "circular", "init": "delta", "cutoff": 0.25, "border": "valid", "ddof": 0, "gamma": 1.0,
         "learn_gamma": True, "eps": 1e-6, "k": 8, "k_scaled": False, "grid": None, "delta": 0.65, "min_matches": 1,
-        "weight_gradient": False, "start": 0.0,
+        "weight_gradient": False, "start": 0.0, "token_dim": None, "stop_gradient": "none", "attention_gradient": True,
     }  # fmt: skip
     assert dataclasses.asdict(config.acam) == {
         "signals": ("A", "W", "G"), "percentile": "rank", "momentum": 0.99, "low": 0.05, "high": 0.95, "match": "mean",
         "views": "both", "detach": True, "direction": "confident", "angular_max": 0.2, "cosine_max": 0.2, "scale": 10.0,
-        "gate": 0.3, "overshoot": "clamp", "cos_eps": 1e-6, "negative_margin": "as-written",
+        "gate": 0.3, "overshoot": "clamp", "cos_eps": 1e-6, "negative_margin": "as-written", "outputs": "all",
+        "head": "shared",
     }  # fmt: skip
 
 

@@ -11,36 +11,10 @@ import torch
 from gcdbench_medxplore.acam import ACAM
 from gcdbench_medxplore.config import ACAMConfig, MedXploreConfig
 from gcdbench_medxplore.method import MedXplore
-from medxplore_training import SIMGCD_TERMS, configured, variant_config
+from medxplore_training import SIMGCD_TERMS, configured, make_batch, variant_config
 
-from gcdbench.api import Batch, SimGCD, TailOutput
+from gcdbench.api import SimGCD, TailOutput
 from gcdbench.testing.tiny import built
-
-
-def make_batch(method, *, size=6, labelled=4, classes=4, labels=None, same=False, progress=0.5):
-    """A batch with the method's own modules, as the engine would make it, from random maps."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.rand(2 * size, 12, 4, 4, generator=generator)
-    if same:
-        x = torch.full_like(x, 0.5)
-    x.requires_grad_()
-    tail = TailOutput(map=x, pooled=x.mean((2, 3)))
-    feature = method.feature(tail)
-    if labels is None:
-        labels = torch.arange(size) % 2
-    labels = labels.masked_fill(torch.arange(size) >= labelled, -1)
-    return Batch(
-        ids=torch.arange(size),
-        labels=labels,
-        tail=tail,
-        feature=feature,
-        projection=method.projector(feature),
-        logits=method.prototypes(feature),
-        progress=progress,
-        epoch=0,
-        step=0,
-        k_old=2,
-    )
 
 
 @pytest.fixture
@@ -67,6 +41,8 @@ def reference_terms(method, batch):
     scores = attention.reshape(2 * size, -1)
     chosen = loops.top_k(scores.tolist(), c.faac.k)
     tokens = x.reshape(2 * size, 12, 16).transpose(0, 2, 1)
+    if c.faac.token_dim is not None:
+        tokens = loops.project(tokens, method.extras["tokens"].weight.detach().double().numpy())
     s = loops.similarity(tokens[:size], tokens[size:], chosen[:size], chosen[size:])
     pairs = loops.mutual(s, c.faac.delta)
     a1 = [[scores[b, n] for n in chosen[b]] for b in range(size)]
@@ -75,7 +51,8 @@ def reference_terms(method, batch):
 
     known = [b for b in range(size) if batch.labels[b] >= 0]
     y = [int(batch.labels[b]) for b in known]
-    prototypes = method.prototypes.weight.detach().double().numpy()
+    head = method.extras["acam_head"] if c.acam.head == "own" else method.prototypes
+    prototypes = head.weight.detach().double().numpy()[: 2 if c.acam.outputs == "old" else 4]
     z = np.array([[loops.cosine(row, p) for p in prototypes] for row in feature])
     weighted = c.acam.match == "weighted"
     a = loops.rank_percentile([loops.attention_confidence(a1, a2)[b] for b in known])
@@ -112,6 +89,14 @@ END_TO_END = {"faac__init": "uniform", "acam__angular_max": 0.5, "acam__gate": 0
         {"acam__direction": "ambiguous"},
         {"acam__views": "first"},
         {"acam__match": "weighted"},
+        {"acam__outputs": "old"},
+        {"acam__head": "own"},
+        {"acam__head": "own", "acam__outputs": "old"},
+        {"faac__token_dim": 5},
+        {"faac__token_dim": 40, "faac__delta": 0.65},
+        {"faac__stop_gradient": "first"},
+        {"faac__stop_gradient": "second"},
+        {"faac__attention_gradient": False},
     ],
     ids=str,
 )
@@ -151,6 +136,10 @@ def test_added_losses_are_the_papers_equations_end_to_end(build, overrides):
         ("acam", {"acam__percentile": "running"}),
         ("acam", {"acam__percentile": "running", "acam__match": "weighted"}),
         ("acam", {"acam__angular_max": 3.0, "acam__overshoot": "wrap"}),
+        ("acam", {"acam__outputs": "old"}),
+        ("acam", {"acam__head": "own"}),
+        ("acam", {"acam__head": "own", "acam__outputs": "old"}),
+        ("pc", {"faac__token_dim": 6}),
     ],
     ids=str,
 )

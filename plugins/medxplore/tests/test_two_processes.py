@@ -42,6 +42,8 @@ def test_the_weights_are_those_of_a_single_process(tmp_path):
         pair, peer = (dict(np.load(tmp_path / f"{feature}-{rank}-of-2.npz")) for rank in range(2))
         assert any(name.startswith("faac.") for name in alone)
         assert any(name.startswith("acam.") for name in alone)
+        assert (feature == "both") == any(name.startswith("tokens.") for name in alone)
+        assert (feature == "both") == any(name.startswith("acam_head.") for name in alone)
         for name, value in alone.items():
             np.testing.assert_allclose(pair[name], value, rtol=2e-4, atol=2e-6, err_msg=name)
             assert np.array_equal(pair[name], peer[name]), name
