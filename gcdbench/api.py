@@ -18,6 +18,7 @@ from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.models import feature_maps
     from gcdbench.models.backbone import Backbone, TailOutput
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
@@ -35,6 +36,8 @@ _LAZY = {
     "Batch": "gcdbench.training.batch",
     "ParametricMethod": "gcdbench.training.parametric",
 }
+
+_MODULES = {"feature_maps": "gcdbench.models.feature_maps", "losses": "gcdbench.training.losses"}
 
 __all__ = [
     "Backbone",
@@ -61,6 +64,7 @@ __all__ = [
     "TailOutput",
     "TaskInfo",
     "TrainingError",
+    "feature_maps",
     "frozen_features",
     "load_card",
     "losses",
@@ -68,8 +72,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "losses":
-        return importlib.import_module("gcdbench.training.losses")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'gcdbench.api' has no attribute '{name}'")

@@ -73,7 +73,7 @@ def describe_environment(manager: PluginManager, *, device: str, threads: int | 
     """The content of ``env.json``."""
     import torch
 
-    from gcdbench.models.kernels.loader import describe_kernels
+    from gcdbench.models.kernels import describe_kernels
 
     return {
         "python": sys.version.split()[0],

@@ -19,6 +19,7 @@ from gcdbench.core.errors import ConfigError, TrainingError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.heads import HEADS, Projector, Prototypes, nearest_prototype
+from gcdbench.models.kernels import kernels_note
 from gcdbench.splits.data import GCDData
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
@@ -238,6 +239,8 @@ class ParametricMethod:
         from gcdbench.views.bank import open_views
 
         if getattr(self, "_store", None) is not store:
+            if note := kernels_note():
+                self.ctx.log({"type": "note", "message": note})
             self.backbone = self.ctx.backbone.to(self.device)
             self.views = open_views(self.ctx, store)
             self._store = store
