@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
     from gcdbench.models import feature_maps
     from gcdbench.models.backbone import Backbone, TailOutput
+    from gcdbench.models.predict import Model, load_model
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
     from gcdbench.training.context import RunContext
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "Backbone": "gcdbench.models.backbone",
     "TailOutput": "gcdbench.models.backbone",
+    "Model": "gcdbench.models.predict",
+    "load_model": "gcdbench.models.predict",
     "RunContext": "gcdbench.training.context",
     "frozen_features": "gcdbench.views.bank",
     "SimGCD": "gcdbench.methods.simgcd",
@@ -53,6 +56,7 @@ __all__ = [
     "GCDData",
     "ImageSet",
     "Method",
+    "Model",
     "NotNegative",
     "ParametricMethod",
     "Positive",
@@ -67,6 +71,7 @@ __all__ = [
     "feature_maps",
     "frozen_features",
     "load_card",
+    "load_model",
     "losses",
 ]
 

@@ -27,6 +27,7 @@ from gcdbench.datasets.roots import data_roots
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.images.image_set import ImageSet
 from gcdbench.images.image_store import ImageStore, prepare_store
+from gcdbench.models.model_card import card_path, change_names
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, RunDirectory
 from gcdbench.runs.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
@@ -34,7 +35,7 @@ from gcdbench.runs.plan import Placement, RunPlan, identity_of
 from gcdbench.runs.predictions import save_arrays
 from gcdbench.splits.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
 from gcdbench.splits.split_file import require_same_images
-from gcdbench.training.method import Method, Prediction, TaskInfo
+from gcdbench.training.method import Method, Prediction, SavesModel, TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.training.context import RunContext
@@ -184,9 +185,11 @@ def _run_and_score(
     try:
         method, predictions, times = _compute(plan, placement, manager, prepared, directory, log)
         files = _save_predictions(directory, predictions, prepared.split)
-        save_model = getattr(method, "save_model", None)
-        if save_model is not None:
-            save_model(directory.path)
+        if isinstance(method, SavesModel):
+            method.save_model(directory.path)
+            # A method is not told what its classes are called. One of an earlier version may save something else.
+            if card_path(directory.path).exists():
+                change_names(directory.path, classes=prepared.split.classes[: prepared.split.k_old])
         # The time of a resumed run's earlier parts is not known; the time of its last part would flatter it.
         results = {"predictions": files, "seconds": {} if resumed else times, "resumed": resumed}
         write_json(directory.record_path, {**directory.record(), **results})

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gcdbench.core.errors import TrainingError
+from gcdbench.models.predict import load_model
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, FAILED, RunDirectory
 from gcdbench.runs.plan import Placement, RunRequest, make_plan
 from gcdbench.runs.runner import execute
 from gcdbench.testing.tiny import TinyBackbone
 from gcdbench.training import checkpoint
-from gcdbench.training.deploy import load_model
 
 PLUGIN = """
 from gcdbench.api import SimGCD
@@ -112,6 +112,7 @@ def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
 
 def test_the_run_directory_holds_a_model_that_loads(manager: PluginManager, tmp_path: Path) -> None:
     result = run(manager, tmp_path / "runs")
-    predictor = load_model(result.directory.path, load_backbone=TinyBackbone)
-    assert predictor.card.image_size == 32
-    assert predictor.card.k == 8
+    model = load_model(result.directory.path, load_backbone=TinyBackbone)
+    assert model.card.image_size == 32
+    assert model.card.k == 8
+    assert model.card.names.classes == tuple(result.directory.record()["split"]["old_classes"])
