@@ -68,6 +68,14 @@ def find_inputs(images: Images) -> tuple[Iterator[ImageInput], int | None]:
     return chain.from_iterable(_expand(image, number) for number, image in enumerate(images)), None
 
 
+def choose_evenly(places: Sequence[PathLike], most: int | None = None) -> list[Path]:
+    """The files that ``places`` mean, at most so many of them, spread evenly over all."""
+    files = [path for place in places for path in _paths(place)]
+    if most is None or most >= len(files):
+        return files
+    return [files[index] for index in np.linspace(0, len(files) - 1, most).round().astype(int)]
+
+
 def decode_ahead(inputs: Iterator[ImageInput], side: int, workers: int | None = None) -> Iterator[DecodedImage]:
     """Squares of ``side`` pixels, in order."""
     workers = available_cores() if workers is None else max(workers, 1)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
+from gcdbench.core.errors import ConfigError
 from gcdbench.models.model_card import Names
 
 if TYPE_CHECKING:
@@ -135,6 +140,25 @@ class CsvWriter:
         """Add the rows of ``predictions``."""
         for row in predictions.rows():
             self._writer.writerow([_cell(column, row[column]) for column in COLUMNS])
+
+
+@contextmanager
+def open_whole(path: Path) -> Iterator[TextIO]:
+    """A file that gets its name when the block ends well: nobody finds half of a table."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write to '{path.parent}': {error.strerror or error}.", hint="Choose another place."
+        ) from error
+    try:
+        # Names of files need not be text in any encoding; they are written as the bytes they are.
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            yield file
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def write_csv(parts: Iterable[Predictions], file: TextIO) -> None:
