@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
     from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
     from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
+    from gcdbench.models import feature_maps
     from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, TailOutput
     from gcdbench.models.heads import Prototypes
+    from gcdbench.models.predict import Model, load_model
     from gcdbench.models.weights import WeightsFile
     from gcdbench.models.weights import load_exactly as load_weights
     from gcdbench.models.weights import locate as locate_weights
@@ -51,6 +53,7 @@ _LAZY = {
     "SimGCD": "gcdbench.methods.simgcd:SimGCD",
     "SimGCDConfig": "gcdbench.methods.simgcd:SimGCDConfig",
     "frozen_features": "gcdbench.views.bank:frozen_features",
+    "feature_maps": "gcdbench.models.feature_maps",
     "losses": "gcdbench.training.losses",
     # A backbone
     "Backbone": "gcdbench.models.backbone:Backbone",
@@ -61,6 +64,9 @@ _LAZY = {
     "load_weights": "gcdbench.models.weights:load_exactly",
     "locate_weights": "gcdbench.models.weights:locate",
     "read_weights": "gcdbench.models.weights:read_state",
+    # A saved model
+    "Model": "gcdbench.models.predict:Model",
+    "load_model": "gcdbench.models.predict:load_model",
     # An executor
     "EventListener": "gcdbench.runs.executors.base:EventListener",
     "Executor": "gcdbench.runs.executors.base:Executor",
@@ -108,6 +114,7 @@ __all__ = [
     "Job",
     "JobListener",
     "Method",
+    "Model",
     "NotNegative",
     "Outcome",
     "ParametricMethod",
@@ -131,8 +138,10 @@ __all__ = [
     "WeightsFile",
     "decode_job",
     "encode_job",
+    "feature_maps",
     "frozen_features",
     "load_card",
+    "load_model",
     "load_weights",
     "locate_weights",
     "losses",

@@ -53,6 +53,8 @@ def effective_rank(rows: Tensor) -> float:
 def describe(run: Trained, images: Images, ids: np.ndarray) -> dict[str, float]:
     """The numbers of one run on images ``ids``."""
     method = run.method
+    if method is None:
+        raise SystemExit(run.note or f"{run.name} does not train a network: there are no tokens of its own")
     method.embed(ImageSet(ids=ids[:0], store=images.store.pixels))  # opens the store
     method.backbone.eval()
     found = method.extras.get("faac")

@@ -17,20 +17,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import loops, scoring, startup
+from benchmarks.speed import kernels, loops, scoring, startup
 from benchmarks.speed.images import find_folder, make_images
 from benchmarks.speed.report import write_tables
 from benchmarks.speed.settings import Settings, measure
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ("loops", "prefix", "step", "scaling", "scoring", "startup")
+SECTIONS = ("kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
 BACKBONES = ("efficientnet-lite0", "resnet18")
 
 
 def describe_machine() -> dict[str, Any]:
     """What the figures were measured on."""
     from gcdbench.core.work import available_cores
-    from gcdbench.models.kernels.loader import describe_kernels
+    from gcdbench.models.kernels import describe_kernels
     from gcdbench.runs.environment import cpu_model, package_versions
 
     return {
@@ -46,6 +46,16 @@ def describe_machine() -> dict[str, Any]:
 def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
     """One section's figures."""
     quick = options.quick
+    if name == "kernels":
+        repeats, images = (1, 16) if quick else (3, 256)
+        return [
+            row
+            for backbone in BACKBONES
+            for row in kernels.compare(
+                Settings(**{**vars(base), "backbone": backbone, "views": "bank:2", "images": images}), repeats=repeats
+            )
+            if row["what"] != "views" or backbone == BACKBONES[0]  # views do not depend on the network
+        ]
     if name == "loops":
         total, epochs = (64, 2) if quick else (4000, 20)
         rows = []

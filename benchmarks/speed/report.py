@@ -77,20 +77,39 @@ def describe_prefix(rows: list[dict[str, Any]]) -> str:
     )
 
 
+def describe_kernels(rows: list[dict[str, Any]]) -> str:
+    """What compiled kernels gain."""
+    repeats = len(rows[0]["repeats"]["native"])
+    body = [
+        [
+            "any" if row["what"] == "views" else row["backbone"],
+            f"{row['what']}, {row['unit']}",
+            *(f"{row[way]:.3g}" if row[way] < 100 else f"{row[way]:.0f}" for way in ("with", "without")),
+            f"{row['gain']:.2f}",
+        ]
+        for row in rows
+    ]
+    return (
+        f"With compiled kernels and without (`GCDBENCH_NATIVE=0`), one thread, median of {repeats} repeats:\n\n"
+        + table(["network", "", "with", "without", "gain"], body)
+    )
+
+
 def describe_step(rows: list[dict[str, Any]]) -> str:
     """Shares of a step."""
+    kinds = {"products": "products", "filters": "depth-wise filters with their norms", "other": "everything else"}
+    kinds = {kind: title for kind, title in kinds.items() if kind in rows[0]["shares"]}
     body = [
         [
             row["backbone"],
             f"{1e3 * row['step']:.0f}",
             f"{1e3 * row['products_alone']:.0f}",
             f"{row['ratio']:.2f}",
-            *(f"{100 * row['shares'][kind]:.1f} %" for kind in ("products", "filters", "other")),
+            *(f"{100 * row['shares'][kind]:.1f} %" for kind in kinds),
         ]
         for row in rows
     ]
-    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "products"]
-    header += ["depth-wise filters with their norms", "everything else"]
+    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", *kinds.values()]
     return "One step, one thread, from the bank:\n\n" + table(header, body)
 
 
@@ -136,6 +155,7 @@ def describe_startup(row: dict[str, float]) -> str:
 
 
 DESCRIBE: dict[str, Callable[[Any], str]] = {
+    "kernels": describe_kernels,
     "loops": describe_loops,
     "prefix": describe_prefix,
     "step": describe_step,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,10 +40,10 @@ def parse_settings() -> Settings:
     return Settings(**json.loads(parser.parse_args().settings))
 
 
-def start(module: str, settings: Settings) -> subprocess.Popen[str]:
-    """Start a measuring process."""
+def start(module: str, settings: Settings, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start a measuring process; ``environment`` is added to this process's own."""
     command = [sys.executable, "-m", f"benchmarks.speed.{module}", json.dumps(asdict(settings))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -53,6 +55,6 @@ def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
     return answer
 
 
-def measure(module: str, settings: Settings) -> dict[str, Any]:
+def measure(module: str, settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run one measurement to its end."""
-    return finish(start(module, settings))
+    return finish(start(module, settings, environment))

@@ -26,7 +26,6 @@ from gcdbench.views.bank import open_views
 
 MATRIX = ("aten::mm", "aten::addmm", "aten::bmm")
 PRODUCTS = (*MATRIX, "aten::mkldnn_convolution", "aten::convolution_backward")
-FILTERS = ("_Separable", "_SeparableBackward")
 
 
 class ProfiledSimGCD(TimedSimGCD):
@@ -52,18 +51,17 @@ class ProfiledSimGCD(TimedSimGCD):
 
 def summarise(method: ProfiledSimGCD) -> tuple[dict[str, float], Counter[tuple[str, Any]]]:
     """Shares of the recorded time by kind of work, and the matrix products with the shapes of their factors."""
-    seconds = {"products": 0.0, "filters": 0.0}
+    products = 0.0
     shapes: Counter[tuple[str, Any]] = Counter()
     for event in method.recorder.events():  # type: ignore[no-untyped-call]
-        kind = "products" if event.name in PRODUCTS else "filters" if event.name in FILTERS else ""
-        if kind:
-            seconds[kind] += event.self_cpu_time_total / 1e6
+        if event.name in PRODUCTS:
+            products += event.self_cpu_time_total / 1e6
         if event.name in MATRIX:
             factors = [tuple(size) for size in event.input_shapes if len(size) >= 2][-2:]
             shapes[event.name, tuple(factors)] += 1
-    shares = {kind: value / method.recorded for kind, value in seconds.items()}
-    # Whatever is left, whether torch knows of it or not: fetching views, Python, the profiler itself.
-    return {**shares, "other": 1 - sum(shares.values())}, shapes
+    share = products / method.recorded
+    # Whatever is left, whether torch knows of it or not: norms, fetching views, Python, the profiler itself.
+    return {"products": share, "other": 1 - share}, shapes
 
 
 def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:

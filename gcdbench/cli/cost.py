@@ -29,12 +29,13 @@ def command(
     import torch
 
     from gcdbench.models.cost import InferencePath, measure_cost, require_backbone
+    from gcdbench.models.model_card import card_path
+    from gcdbench.models.predict import load_model
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.explain.restore import run_context
     from gcdbench.runs.directory import RunDirectory
     from gcdbench.runs.environment import require_device
     from gcdbench.runs.index import find_run
-    from gcdbench.training.deploy import CARD, load_model
 
     require_device(device)
     if threads is not None:
@@ -44,13 +45,13 @@ def command(
         record = RunDirectory(find_run(runs, name)).record()
         backbone_name = require_backbone(record.backbone)
         ctx = run_context(record, get_manager(), device=device)
-        saved = (record.home / CARD).exists()
+        saved, trained = card_path(record.home).exists(), False
         if saved:
-            model = load_model(record.home, ctx=ctx)
-            path = InferencePath(model.backbone, model.prototypes)
+            model = load_model(record.home, load_backbone=lambda ctx=ctx: ctx.backbone, device=device)  # type: ignore[misc]
+            path, trained = InferencePath(model.backbone, model.head), model.card.tail == "trained"
         else:
             path = InferencePath(ctx.backbone, None)
-        cost = measure_cost(path.to(device), record.image_size, batch=batch, repeats=repeats, trained=saved)
+        cost = measure_cost(path.to(device), record.image_size, batch=batch, repeats=repeats, trained=trained)
         rows.append({"run": record.run_id, "method": record.method, "backbone": backbone_name, **asdict(cost)})
         if not saved:
             rows[-1]["note"] = "no saved model: the frozen backbone alone, without clustering"
@@ -61,9 +62,9 @@ def command(
         activations = "not measured" if row["activations_mb"] is None else f"{row['activations_mb']:.1f} MB"
         click.echo(f"{row['method']} (run {row['run'][:8]}), {row['backbone']}, {row['image_size']} px")
         click.echo(f"  parameters   {row['parameters']:,}  (trained: {row['trained_parameters']:,})")
-        click.echo(f"  FLOPs        {row['flops'] / 1e9:.3f} G an image")
+        click.echo(f"  FLOPs        {row['flops'] / 1e9:.3f} G per image")
         click.echo(
-            f"  latency      {row['latency_ms']:.1f} ms an image, {row['images_per_s']:.0f} images/s "
+            f"  latency      {row['latency_ms']:.1f} ms per image, {row['images_per_s']:.0f} images/s "
             f"in batches of {row['batch']} ({row['device']}, {row['threads']} thread(s))"
         )
         click.echo(f"  peak memory  {activations} activations, {row['weights_mb']:.1f} MB weights")

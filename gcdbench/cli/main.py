@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "List runs and their state."),
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
     "verify": ("verify", "Compare every stored file with its hash."),
+    "predict": ("predict", "Predict new images with a run's model."),
+    "export-model": ("export_model", "Write a run's model as an ONNX file."),
     "explain": ("explain", "Draw attention maps and score them against masks."),
     "cost": ("cost", "Measure a model's parameters, FLOPs, latency and memory."),
     "estimate-k": ("estimate_k", "Estimate the number of classes."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +14,10 @@ from gcdbench.core.arrays import IntArray
 from gcdbench.core.config import Count, Positive, Share
 from gcdbench.core.errors import TrainingError
 from gcdbench.images.image_set import ImageSet
-from gcdbench.methods.algorithms.clustering import Floats, nearest_centre
+from gcdbench.methods.algorithms.clustering import Floats, centre_confidence, nearest_centre
 from gcdbench.methods.algorithms.estimate_k import matched_share
 from gcdbench.methods.algorithms.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.models.heads import PROJECTED, Centres, Head, ProjectedCentres, make_head
 from gcdbench.splits.data import GCDData
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
@@ -49,6 +49,7 @@ class CMS(ParametricMethod):
     """Contrast between points moved towards their neighbours; clusters by iterated shifts and Ward's linkage."""
 
     config: CMSConfig
+    anchored = False
     memory: Tensor
     """(2N, P) embeddings of two views of every training image, made anew each epoch."""
 
@@ -112,10 +113,18 @@ class CMS(ParametricMethod):
         nearest = nearest_centre(points, self.centres)
         known = np.array([self.found.get(i, -1) for i in images.ids.tolist()], dtype=np.int64)
         cluster = np.where(known >= 0, known, nearest)
-        return Prediction(ids=images.ids, cluster=cluster, k_hat=self.k, anchored=False, embedding=points)
+        return Prediction(
+            ids=images.ids,
+            cluster=cluster,
+            k_hat=self.k,
+            anchored=self.anchored,
+            confidence=centre_confidence(points, self.centres, cluster, self.temperature),
+            embedding=points,
+        )
 
-    def save_model(self, directory: Path) -> None:
-        """Nothing: the clusters live in the projector's space and in the training set, not in a head."""
+    def deployed_head(self) -> tuple[str, Head]:
+        """The cluster means in the projector's space: what ``predict`` does with an image it was not trained on."""
+        return PROJECTED, ProjectedCentres(self.projector, make_head(Centres, self.centres, self.device))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Tail, projector, cluster means and the clusters of the training images."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from gcdbench.models.feature_maps import spatial_mean, tokens
+
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -24,7 +26,7 @@ class TailOutput:
     @property
     def tokens(self) -> Tensor:
         """(B, H·W, C): token n is spatial cell n of the map, row by row."""
-        return self.map.flatten(2).transpose(1, 2)
+        return tokens(self.map)
 
 
 class Backbone(nn.Module):
@@ -32,7 +34,7 @@ class Backbone(nn.Module):
 
     ``prefix`` takes normalised images (B, 3, S, S) and never trains: evaluation mode, no gradient,
     running statistics frozen. ``tail`` takes the prefix's output and returns the map X; its BatchNorm trains.
-    ``weights_sha256`` identifies the weights (``"none"`` for random ones), ``stride`` is input pixels a map cell.
+    ``weights_sha256`` identifies the weights (``"none"`` for random ones), ``stride`` is input pixels per map cell.
     ``pools_map``: whether the pooled feature is the map's spatial mean.
     """
 
@@ -49,10 +51,10 @@ class Backbone(nn.Module):
     def run_tail(self, hidden: Tensor) -> TailOutput:
         """From the prefix's output (B, c, h, w) to the map and the pooled feature."""
         feature_map = self.tail(hidden)
-        return TailOutput(map=feature_map, pooled=feature_map.mean(dim=(2, 3)))
+        return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
     def train(self, mode: bool = True) -> Backbone:
-        """Switch the tail only: the prefix stays in evaluation mode for ever."""
+        """Switch the tail only: the prefix stays in evaluation mode forever."""
         super().train(mode)
         self.prefix.eval()
         return self

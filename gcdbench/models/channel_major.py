@@ -15,9 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gcdbench.models.kernels.loader import Geometry
-from gcdbench.models.separable import fused_norm, fused_separable, usable
-
 MAX_CELLS = 100
 """Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square."""
 
@@ -54,14 +51,6 @@ def from_channel_major(x: Tensor, height: int, width: int) -> Tensor:
     return x.view(len(x), height, width, -1).permute(3, 0, 1, 2)
 
 
-def spatial_mean(feature_map: Tensor) -> Tensor:
-    """(B, C) mean over the cells of a map (B, C, H, W), taken in the order its memory has."""
-    rows = feature_map.permute(1, 2, 3, 0)
-    if rows.is_contiguous():
-        return rows.flatten(1, 2).mean(dim=1).t()
-    return feature_map.mean(dim=(2, 3))
-
-
 def pointwise(x: Tensor, weight: Tensor) -> Tensor:
     """1×1 convolution: (C, N, B) and weight (O, C, 1, 1) to (O, N, B)."""
     return torch.mm(weight.flatten(1), x.flatten(1)).view(-1, *x.shape[1:])
@@ -78,28 +67,12 @@ def separable(
     x: Tensor, before: nn.BatchNorm2d, conv: nn.Conv2d, after: nn.BatchNorm2d, height: int, width: int
 ) -> Tensor:
     """Norm, ReLU6, depth-wise "SAME" filter, norm, ReLU6: (C, h·w, B) to (C, oh·ow, B)."""
-    kernel, stride = conv.kernel_size[0], conv.stride[0]
-    if not usable(x, before.training):
-        y = normalise(x, before, relu6=True)
-        return normalise(depthwise(y, conv.weight, height, width, stride), after, relu6=True)
-    geometry = Geometry(
-        batch=x.shape[2],
-        height=height,
-        width=width,
-        out_height=-(-height // stride),
-        out_width=-(-width // stride),
-        kernel=kernel,
-        stride=stride,
-        top=same_padding(height, kernel, stride)[0],
-        left=same_padding(width, kernel, stride)[0],
-    )
-    return fused_separable(x, before, conv.weight, after, geometry)
+    y = normalise(x, before, relu6=True)
+    return normalise(depthwise(y, conv.weight, height, width, conv.stride[0]), after, relu6=True)
 
 
 def normalise(x: Tensor, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
     """BatchNorm of (C, N, B), in ``norm``'s mode and updating its statistics, then ReLU6 where asked for."""
-    if usable(x, norm.training):
-        return fused_norm(x, norm, relu6=relu6)
     if norm.training and norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
     y = functional.batch_norm(

@@ -1,6 +1,6 @@
 """What a trained model costs at test time: parameters, FLOPs, latency, memory.
 
-Measured on the path an image takes at inference: backbone, pooled feature, cosine to the prototypes. What a method
+Measured on the path an image takes at inference: backbone, pooled feature, head. What a method
 used in training only is not on that path, so it costs nothing here.
 """
 
@@ -50,19 +50,19 @@ class Cost:
 
 
 class InferencePath(nn.Module):
-    """From a standardised image to its logits, or to its feature where there are no prototypes."""
+    """From a standardised image to its logits, or to its feature where there is no head."""
 
-    def __init__(self, backbone: Backbone, prototypes: nn.Module | None) -> None:
+    def __init__(self, backbone: Backbone, head: nn.Module | None) -> None:
         super().__init__()
         self.backbone = backbone
-        self.prototypes = prototypes
+        self.head = head
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, 3, S, S) -> (B, K) or (B, C)."""
         pooled = self.backbone.run_tail(self.backbone.prefix(images)).pooled
-        if self.prototypes is None:
+        if self.head is None:
             return pooled
-        logits: Tensor = self.prototypes(pooled)
+        logits: Tensor = self.head(pooled)
         return logits
 
 
@@ -75,7 +75,7 @@ def measure_cost(
     device = parameter.device
     one = torch.zeros(1, 3, image_size, image_size, device=device, dtype=parameter.dtype)
     many = one.expand(batch, -1, -1, -1).contiguous()
-    changed = [module for module in (path.backbone.tail, path.prototypes) if trained and module is not None]
+    changed = [module for module in (path.backbone.tail, path.head) if trained and module is not None]
     with torch.no_grad():
         latency = _median_seconds(lambda: path(one), repeats, device)
         throughput = batch / _median_seconds(lambda: path(many), max(repeats // 4, 3), device)

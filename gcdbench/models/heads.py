@@ -1,9 +1,11 @@
-"""The two heads of a parametric method: a projector for contrastive losses and cosine prototypes."""
+"""Heads: a projector for contrastive losses, and what turns a feature into clusters."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gcdbench.core.arrays import IntArray
+
+Row = TypeVar("Row", bound="Prototypes")
 
 
 class Projector(nn.Module):
@@ -73,15 +77,82 @@ class Centres(Prototypes):
         return F.linear(F.normalize(feature, dim=1), self.weight) - self.weight.square().sum(dim=1) / 2
 
 
-HEADS: dict[str, type[Prototypes]] = {"cosine/1": Prototypes, "centre/1": Centres}
-"""Heads by the name a saved model gives them."""
+class Distances(Prototypes):
+    """K cluster centres of features as they are; the output is x·c − |c|²/2, largest at the nearest centre."""
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """(R, C) -> (R, K), half of |x|² − |x − c|²."""
+        return F.linear(feature, self.weight) - self.weight.square().sum(dim=1) / 2
+
+
+class ProjectedCentres(nn.Module):
+    """K cluster centres in a projector's space, its output scaled to length 1; the output is that of ``Centres``.
+
+    For methods that cluster what their projector makes of the feature.
+    """
+
+    def __init__(self, projector: Projector, centres: Centres) -> None:
+        super().__init__()
+        self.projector = projector
+        self.centres = centres
+
+    @property
+    def k(self) -> int:
+        """Number of centres."""
+        return self.centres.k
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """(R, C) -> (R, K)."""
+        out: Tensor = self.centres(self.projector(feature))
+        return out
+
+
+Head = Prototypes | ProjectedCentres
+"""What turns a feature into one number per cluster."""
+
+HEADS: dict[str, type[Prototypes]] = {"cosine/1": Prototypes, "centre/1": Centres, "distance/1": Distances}
+"""Heads that are K rows of the feature's width, by the name a saved model gives them."""
+
+PROJECTED = "projected-centre/1"
+"""The name of the head that has a projector before its centres."""
+
+KNOWN_HEADS = (*HEADS, PROJECTED)
+"""All names a saved model may give its head."""
+
+
+def build_head(name: str, state: Mapping[str, Tensor]) -> Head:
+    """The head ``name`` with the tensors of ``state``, from which its sizes follow.
+
+    Tensors that do not fit are a KeyError, ValueError or RuntimeError.
+    """
+    head: Head
+    if name == PROJECTED:
+        sizes = [state[f"projector.layers.{number}.weight"].shape for number in range(3)]
+        projector = Projector(sizes[0][1], torch.Generator(), hidden=sizes[0][0], out=sizes[2][0])
+        head = ProjectedCentres(projector, _rows_like(Centres, state["centres.weight"]))
+    else:
+        head = _rows_like(HEADS[name], state["weight"])
+    head.load_state_dict(state)
+    return head
+
+
+def make_head(kind: type[Row], rows: NDArray[np.float32], device: torch.device | str = "cpu") -> Row:
+    """A head of that kind with given rows (K, C)."""
+    head = kind(rows.shape[1], len(rows))
+    head.weight = nn.Parameter(torch.from_numpy(rows.copy()))
+    return head.to(device)
+
+
+def _rows_like(kind: type[Row], weight: Tensor) -> Row:
+    k, channels = weight.shape
+    return kind(channels, k)
 
 
 def nearest_prototype(
-    pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
+    pooled: NDArray[np.float32], head: nn.Module, temperature: float
 ) -> tuple[IntArray, NDArray[np.float32]]:
-    """Cluster and confidence (softmax of cosine / temperature) of each row; ties go to the first prototype."""
+    """Cluster and confidence (softmax of the head's output / temperature) of each row; ties go to the first cluster."""
     with torch.no_grad():
-        logits = prototypes(torch.from_numpy(pooled).to(prototypes.weight.device))
+        logits = head(torch.from_numpy(pooled).to(next(head.parameters()).device))
         confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
     return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from gcdbench.models.short_cuts import short_cuts_serve
+
 Activation = Literal["none", "relu6"]
 Frame = tuple[int, int, int, int]
 """Cells left, right, above and below."""
@@ -33,9 +35,9 @@ def _fused() -> Any:
 
 def usable(x: Tensor) -> bool:
     """Whether fused convolutions can serve this tensor: float32 on the CPU and nothing to remember for a gradient."""
-    if x.dtype != torch.float32 or x.device.type != "cpu" or torch.is_grad_enabled():
+    if x.dtype != torch.float32 or torch.is_grad_enabled():
         return False
-    return not torch.is_autocast_enabled("cpu") and _fused() is not None
+    return short_cuts_serve(x) and _fused() is not None
 
 
 def convolve(x: Tensor, conv: nn.Conv2d, padding: tuple[int, int], activation: Activation) -> Tensor:

@@ -11,7 +11,9 @@ from torch.nn import functional
 
 from gcdbench.models import winograd
 from gcdbench.models.backbone import Backbone, TailOutput
+from gcdbench.models.feature_maps import spatial_mean
 from gcdbench.models.freezing import freeze
+from gcdbench.models.short_cuts import short_cuts_serve
 from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.models.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
 
@@ -34,8 +36,7 @@ class ResNetTail(nn.Module):
         self.layer4 = layer4
 
     def forward(self, x: Tensor) -> Tensor:
-        small = x.shape[2] * x.shape[3] <= 4 * winograd.MAX_CELLS
-        if x.device.type == "cpu" and small and not torch.is_autocast_enabled("cpu"):
+        if short_cuts_serve(x) and x.shape[2] * x.shape[3] <= 4 * winograd.MAX_CELLS:
             return self.forward_cell_major(x)
         return self.forward_plain(x)
 
@@ -91,12 +92,9 @@ class ResNet18(Backbone):
         self.tail = ResNetTail(whole.get_submodule("layer4"))
 
     def run_tail(self, hidden: Tensor) -> TailOutput:
-        """From the prefix's output to the map and its spatial mean, taken in the order the map's memory has."""
+        """From the prefix's output to the map and its spatial mean."""
         feature_map = self.tail(hidden)
-        rows = feature_map.permute(2, 3, 1, 0)
-        if rows.is_contiguous():
-            return TailOutput(map=feature_map, pooled=rows.flatten(0, 1).mean(dim=0).t())
-        return TailOutput(map=feature_map, pooled=feature_map.mean(dim=(2, 3)))
+        return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
 
 def _published() -> WeightsFile:

@@ -74,7 +74,7 @@ def describe_environment(manager: PluginManager, *, device: str, threads: int | 
     """What this process runs on."""
     import torch
 
-    from gcdbench.models.kernels.loader import describe_kernels
+    from gcdbench.models.kernels import describe_kernels
 
     commit, dirty = git_state()
     return Environment(

@@ -21,6 +21,7 @@ import tomli_w
 from gcdbench.core.errors import GCDBenchError, StoreError, TrainingError
 from gcdbench.core.identity import run_id
 from gcdbench.images.image_set import ImageSet
+from gcdbench.models.model_card import card_path, change_names
 from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, Attempt, attempt_home
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import attach_truth, score_run
@@ -33,7 +34,7 @@ from gcdbench.runs.record import DONE, INDUCTIVE, TRANSDUCTIVE, Record, Scores, 
 from gcdbench.runs.recovery import recover
 from gcdbench.runs.strict_json import Fields
 from gcdbench.splits.manifest import TEST, UNLABELLED, SplitManifest
-from gcdbench.training.method import Deployable, Method, Prediction
+from gcdbench.training.method import Method, Prediction, SavesModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +150,11 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
             seconds={} if resumed else computed.seconds,
             resumed=resumed,
         )
-        if isinstance(computed.method, Deployable):
+        if isinstance(computed.method, SavesModel):
             computed.method.save_model(attempt.home)
+            # A method is not told what its classes are called. One of an earlier version may save something else.
+            if card_path(attempt.home).exists():
+                change_names(attempt.home, classes=prepared.split.classes[: prepared.split.k_old])
         scores = score_run(record, execution.manager)
         attempt.finish(record, scores)
     except KeyboardInterrupt:

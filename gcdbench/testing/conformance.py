@@ -186,7 +186,7 @@ def check_unequal_k(subject: Subject) -> None:
     """More clusters than classes, no new class, a single old class, and K unknown."""
     for classes, k_old, k in ((4, 2, 6), (3, 3, 3), (4, 1, 4)):
         data, task, _ = tiny_task(classes=classes, k_old=k_old)
-        made = subject.answer(data, TaskInfo(k_old=k_old, k=k, image_size=task.image_size))
+        made = subject.answer(data, TaskInfo(k_old=k_old, k=k))
         require(made.k_hat == k, f"with K = {k} known and {k_old} old classes, k_hat must be {k}")
     data, task, _ = tiny_task(k_known=False)
     made = subject.answer(data, task)

@@ -6,6 +6,7 @@ for is told in ``docs/parametric-methods.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.core.errors import ConfigError, TrainingError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone, TailOutput
-from gcdbench.models.heads import HEADS, Projector, Prototypes, nearest_prototype
+from gcdbench.models.heads import HEADS, Head, Projector, Prototypes, nearest_prototype
+from gcdbench.models.kernels import kernels_note
 from gcdbench.splits.data import GCDData
 from gcdbench.training import rng
 from gcdbench.training.batch import Batch
@@ -50,6 +52,9 @@ class ParametricMethod:
     predictor = "cosine/1"
     """How ``predict`` reads ``prototypes``: a key of :data:`gcdbench.models.heads.HEADS`."""
 
+    anchored = True
+    """Whether the first K_old clusters are tied to the old classes, in order."""
+
     projector_hidden = 2048
     projector_out = 256
 
@@ -71,6 +76,9 @@ class ParametricMethod:
         self.device = torch.device(ctx.device)
         self.extras: dict[str, nn.Module] = {}
         self.k = 0
+        nothing = np.empty(0, dtype=np.int64)
+        self.train_images = ImageSet(ids=nothing, store=np.empty((0, 1, 1, 3), dtype=np.uint8))
+        self.train_labels = nothing
 
     # What a method says ------------------------------------------------------------------------------------------
 
@@ -193,7 +201,12 @@ class ParametricMethod:
             pooled[rank :: here.size] = part
         cluster, confidence = nearest_prototype(pooled, self.prototypes, self.temperature)
         return Prediction(
-            ids=images.ids, cluster=cluster, k_hat=self.k, anchored=True, confidence=confidence, embedding=pooled
+            ids=images.ids,
+            cluster=cluster,
+            k_hat=self.k,
+            anchored=self.anchored,
+            confidence=confidence,
+            embedding=pooled,
         )
 
     def trained_modules(self) -> dict[str, nn.Module]:
@@ -225,9 +238,13 @@ class ParametricMethod:
         """Restore what :meth:`auxiliary_state` gave, after :meth:`load_state_dict`."""
         load_states({"projector": self.projector, **self.extras}, state)
 
+    def deployed_head(self) -> tuple[str, Head]:
+        """What a saved model predicts with: a name of :data:`gcdbench.models.heads.KNOWN_HEADS`, and the module."""
+        return self.predictor, self.prototypes
+
     def save_model(self, directory: Path) -> None:
-        """Write the model so that it predicts without this method's code (see :mod:`gcdbench.training.deploy`)."""
-        from gcdbench.training.deploy import save_model
+        """Write the model so that it predicts without this method's code (see :mod:`gcdbench.models.model_file`)."""
+        from gcdbench.training.saving import save_model
 
         save_model(self, directory)
 
@@ -238,6 +255,8 @@ class ParametricMethod:
         from gcdbench.views.bank import open_views
 
         if getattr(self, "_store", None) is not store:
+            if note := kernels_note():
+                self.ctx.log({"type": "note", "message": note})
             self.backbone = self.ctx.backbone.to(self.device)
             self.views = open_views(self.ctx, store)
             self._store = store
@@ -259,15 +278,19 @@ class ParametricMethod:
 
     def _run_tail(self, ids: IntArray) -> NDArray[np.float32]:
         """(N, C) pooled features of the test view."""
+        pooled = [tail.pooled.float().cpu().numpy() for _, tail in self.test_passes(ids)]
+        return np.concatenate(pooled) if pooled else np.empty((0, self.backbone.channels), dtype=np.float32)
+
+    def test_passes(self, ids: IntArray) -> Iterator[tuple[Tensor, TailOutput]]:
+        """What prefix and tail give for the test views of an open store's images, in chunks, in evaluation mode."""
         training = self.backbone.training
         self.backbone.eval()
-        pooled = np.empty((len(ids), self.backbone.channels), dtype=np.float32)
-        with torch.no_grad():
+        try:
             for start in range(0, len(ids), CHUNK):
                 # The prefix has the precision it has in training and in a bank, whatever the tail's is.
                 hidden = self.views.test(ids[start : start + CHUNK]).to(self.device)
-                with autocast(self.ctx.device, self.ctx.precision):
+                with torch.no_grad(), autocast(self.ctx.device, self.ctx.precision):
                     tail = self.backbone.run_tail(hidden)
-                pooled[start : start + CHUNK] = tail.pooled.float().cpu().numpy()
-        self.backbone.train(training)
-        return pooled
+                yield hidden, tail
+        finally:
+            self.backbone.train(training)

@@ -7,7 +7,6 @@ view does not depend on the batch it is made in. There is no loop over samples.
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeVar
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import ConfigError, UnknownName
-from gcdbench.models.kernels.loader import load_kernels, pointer, share
+from gcdbench.models.kernels import make_views
 from gcdbench.views.draws import uniforms
 
 Images = NDArray[np.uint8 | np.floating]
@@ -209,28 +208,21 @@ def render(
     The compiled kernel (for bytes) does in one pass what the functions above do in many; they agree up to rounding.
     """
     check_sizes(pixels.shape[1], size)
-    kernels = load_kernels() if pixels.dtype == np.uint8 else None
-    if kernels is None:
-        return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
-    if pixels.shape[1] != pixels.shape[2] or len(parameters.top) != len(pixels):
-        raise ValueError("views are made of square images, with parameters for each of them")
-    out = torch.empty(len(pixels), size, size, 3)
-    arrays = [
-        torch.from_numpy(np.require(array, dtype=kind, requirements=["C", "W"]))
-        for array, kind in (
-            (pixels, np.uint8),
-            (parameters.top, np.int64),
-            (parameters.left, np.int64),
-            (parameters.flip, np.uint8),
-            (parameters.factors, np.float32),
-            (parameters.order, np.int64),
+    if pixels.dtype == np.uint8:
+        views = make_views(
+            pixels.astype(np.uint8, copy=False),  # tells the type checker; nothing is copied
+            size,
+            top=parameters.top,
+            left=parameters.left,
+            flip=parameters.flip,
+            factors=parameters.factors,
+            order=parameters.order,
+            mean=mean,
+            std=std,
         )
-    ]
-    stored, *drawn = (pointer(array, array.dtype) for array in arrays)
-    colours = torch.tensor([mean, std])
-    sides = (ctypes.c_int64(pixels.shape[1]), ctypes.c_int64(size))
-    share(kernels.make_views, len(out), stored, pointer(out), *sides, *drawn, pointer(colours[0]), pointer(colours[1]))
-    return out.permute(0, 3, 1, 2)
+        if views is not None:
+            return views
+    return standardise(jitter(to_float(crop(pixels, size, parameters)), parameters), mean, std)
 
 
 def augment(

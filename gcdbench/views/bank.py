@@ -24,7 +24,7 @@ from gcdbench.core.cached_array import Recipe, open_array
 from gcdbench.core.work import available_cores
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
-from gcdbench.models.kernels.loader import kernels_key
+from gcdbench.models.kernels import kernels_key
 from gcdbench.views.augmentation import Augmentation, augment, centre_view, find_augmentation
 from gcdbench.views.context import ViewContext
 from gcdbench.views.draws import random_words

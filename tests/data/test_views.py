@@ -37,7 +37,7 @@ def draw(ids: IntArray, counter: int = 0, seed: int = 0, slack: int = 4) -> view
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of making a view."""
     if request.param == "plain torch":
-        monkeypatch.setattr(views, "load_kernels", lambda: None)
+        monkeypatch.setattr(views, "make_views", lambda *arguments, **settings: None)
 
 
 @pytest.mark.usefixtures("kernels")

@@ -179,15 +179,15 @@ def test_masks_of_another_dataset(call: Callable[..., Result], trained: tuple, t
 
 def test_the_attention_is_the_trained_one(trained: tuple) -> None:
     """What comes back from auxiliary.safetensors is what the run ended with, not a fresh initialisation."""
+    from gcdbench.models.model_file import read_auxiliary
     from gcdbench.reporting.explain.restore import restore
     from gcdbench.runs.directory import RunDirectory
-    from gcdbench.training.deploy import load_auxiliary
 
     file, runs, ids = trained
     manager = PluginManager(points=[], files=[file])
     path = next(runs.glob(f"*/*/{ids['looking']}"))
     method = restore(RunDirectory(path), manager).method
-    stored = load_auxiliary(path)["gaze.weight"]
+    stored = read_auxiliary(path)["gaze.weight"]
     assert np.array_equal(method.extras["gaze"].weight.detach().numpy(), stored.numpy())
 
 
@@ -201,7 +201,8 @@ def test_without_the_plugin_the_saved_model_still_serves(trained: tuple, tmp_pat
     manager = PluginManager(points=[], files=[backbone_only])
     found = restore(RunDirectory(next(runs.glob(f"*/*/{ids['looking']}"))), manager)
     assert "looking" in found.note
-    assert not found.method.extras
+    assert found.method is None
+    assert found.model.card.method == "Looking"
 
 
 def test_an_unfinished_run_is_refused(trained: tuple, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from gcdbench.methods.algorithms.clustering import nearest_centre
 from gcdbench.methods.algorithms.mean_shift import mean_shift, shifted_contrast
 from gcdbench.methods.cms import CMS, CMSConfig
+from gcdbench.models.predict import load_model
 from gcdbench.testing.batches import make_batch
-from gcdbench.testing.tiny import tiny_context, tiny_task
+from gcdbench.testing.tiny import TinyBackbone, tiny_context, tiny_task
 from gcdbench.training import losses
 
 
@@ -64,7 +65,14 @@ def test_an_estimated_k_is_the_number_of_clusters() -> None:
     assert made.k_hat == len(method.centres) >= 2
 
 
-def test_it_leaves_no_deployable_model(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_its_model_gives_new_images_the_nearest_mean(tmp_path) -> None:  # type: ignore[no-untyped-def]
     method, _ = fitted()
     method.save_model(tmp_path)
-    assert not list(tmp_path.iterdir())
+    model = load_model(tmp_path, load_backbone=TinyBackbone)
+    assert model.card.predictor == "projected-centre/1"
+    unseen, _, _ = tiny_task(images=30, seed=9)
+    method.found = {}
+    expected = method.predict(unseen.unlabelled)
+    made = model.predict_squares(unseen.unlabelled.pixels())
+    assert np.array_equal(made.cluster, expected.cluster)
+    np.testing.assert_allclose(made.confidence, expected.confidence, atol=1e-5)

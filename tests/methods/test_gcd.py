@@ -10,10 +10,11 @@ import torch
 
 from gcdbench.methods.algorithms.clustering import constrained_kmeans, nearest_centre, normalise_rows
 from gcdbench.methods.gcd import GCD, GCDConfig
+from gcdbench.models.model_card import read_card
+from gcdbench.models.predict import load_model
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 from gcdbench.training import losses
-from gcdbench.training.deploy import load_model, read_card
 
 
 def test_the_weights_of_the_two_terms() -> None:
@@ -40,7 +41,7 @@ def test_clusters_are_those_of_semi_supervised_kmeans_on_trained_features(tmp_pa
     method.save_model(tmp_path)
     assert read_card(tmp_path).predictor == "centre/1"
     alone = load_model(tmp_path, load_backbone=TinyBackbone)
-    assert np.array_equal(alone.predict(data.unlabelled).cluster, made.cluster)
+    assert np.array_equal(alone.predict_squares(data.unlabelled.pixels()).cluster, made.cluster)
 
 
 def test_the_head_finds_the_nearest_centre_whatever_their_lengths() -> None:

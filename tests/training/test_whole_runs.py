@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gcdbench.core.errors import TrainingError
+from gcdbench.models.predict import load_model
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.events import Resumed
@@ -19,7 +20,6 @@ from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 from gcdbench.testing.tiny import TinyBackbone
 from gcdbench.training import checkpoint
-from gcdbench.training.deploy import load_model
 
 PLUGIN = """
 from gcdbench.api import SimGCD
@@ -117,6 +117,7 @@ def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
 
 def test_the_run_directory_holds_a_model_that_loads(manager: PluginManager, tmp_path: Path) -> None:
     result = run(manager, tmp_path / "runs")
-    predictor = load_model(result.directory.path, load_backbone=TinyBackbone)
-    assert predictor.card.image_size == 32
-    assert predictor.card.k == 8
+    model = load_model(result.directory.path, load_backbone=TinyBackbone)
+    assert model.card.image_size == 32
+    assert model.card.k == 8
+    assert model.card.names.classes == tuple(result.directory.record()["split"]["old_classes"])

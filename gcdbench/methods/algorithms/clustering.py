@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from gcdbench.core.arrays import IntArray
 
@@ -52,6 +53,13 @@ def squared_distances(points: Floats, centres: Floats) -> Floats:
 def nearest_centre(points: Floats, centres: Floats) -> IntArray:
     """(N,) index of the nearest centre; ties go to the first."""
     return np.asarray(squared_distances(points, centres).argmin(axis=1), dtype=np.int64)
+
+
+def centre_confidence(points: Floats, centres: Floats, cluster: IntArray, temperature: float) -> Floats:
+    """(N,) share of ``cluster`` in the softmax of (x·c − |c|²/2) / temperature over all centres."""
+    logits = points @ centres.T - (centres * centres).sum(axis=1) / 2
+    confidence: Floats = softmax(logits / temperature, axis=1)[np.arange(len(points)), cluster].astype(np.float32)
+    return confidence
 
 
 def spread_centres(points: Floats, known: Floats, count: int, rng: np.random.Generator) -> Floats:

@@ -1,169 +1,114 @@
-"""Compile and load the C kernels, once for each machine; without a C compiler nothing is lost but speed.
+"""Find, build and load the C kernels, once per machine and user; without a C compiler nothing is lost but speed.
 
-The library is built into the cache directory under a name that holds the source, the compiler and the processor,
-tried out in a child process (an instruction that the processor advertises and does not have would end it), and only
-then loaded. Its hash lies beside it, because loading a damaged library may end the process. Any failure on the way
-means None, and callers use torch's operators instead.
+The library lies in the cache directory under a name that holds the source, the compiler and the processor. It is code,
+so it is loaded only from where nobody else can have put it: a cache that others can write, as a group may share one,
+is passed over, and the process builds a library for itself in a folder of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
-import torch
-from torch import Tensor
-
-from gcdbench.core.cache_folders import sync, write_bytes
+from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir
+from gcdbench.models.kernels.compiling import CannotCompile, build, find_compiler, intact, library_name, source_digest
+from gcdbench.models.kernels.ownership import only_mine
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("separable.c", "views.c"))
-# Sums may be reordered for vectorisation; infinities and NaN must still pass through, so no -ffast-math.
-FLAGS = (
-    "-O3",
-    "-march=native",
-    "-std=c11",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fno-signed-zeros",
-    "-fassociative-math",
-    "-freciprocal-math",
-    "-fPIC",
-    "-shared",
-)
 SWITCH = "GCDBENCH_NATIVE"
 """Set this environment variable to 0 to do without compiled kernels."""
 
-TRIAL = """
-import ctypes, sys
-library = ctypes.CDLL(sys.argv[1])
-sys.exit(library.try_kernels() or library.try_views())
-"""
+
+@dataclass(frozen=True, kw_only=True)
+class KernelsInUse:
+    """What makes views in this process.
+
+    name: ``"native"`` for compiled kernels, ``"torch"`` for torch's operators; key: the same with a hash of sources
+    and flags, part of the key of what is made with the kernels. note: a sentence for the user where something keeps
+    the kernels from being used as they are meant to be; empty otherwise, and where the user switched them off.
+    """
+
+    name: Literal["native", "torch"]
+    key: str
+    note: str = ""
 
 
-class Geometry(ctypes.Structure):
-    """Sizes of a filter; the C structure of the same name."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in ("batch", "height", "width", "out_height", "out_width", "kernel", "stride", "top", "left")
-    )
-
-
-@lru_cache(maxsize=1)
-def load_kernels() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where they cannot be had."""
-    if os.environ.get(SWITCH) == "0":
-        return None
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return None
-    try:
-        path = _library_path(compiler)
-        if not _intact(path):
-            _build(compiler, path)
-        return ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError):
-        return None
+def kernels_in_use() -> KernelsInUse:
+    """What this process makes views with, and why if that is not as usual."""
+    return _obtain()[1]
 
 
 def describe_kernels() -> str:
-    """``"native"`` or ``"torch"``: which kernels this process makes views and trains separable stages with."""
-    return "torch" if load_kernels() is None else "native"
+    """``"native"`` or ``"torch"``."""
+    return kernels_in_use().name
 
 
 def kernels_key() -> str:
-    """As ``describe_kernels``, with a hash of sources and flags: part of the key of what is made with the kernels."""
-    return "torch" if load_kernels() is None else f"native-{hashlib.sha256(_sources()).hexdigest()[:16]}"
-
-
-def _sources() -> bytes:
-    return b"\0".join((*(source.read_bytes() for source in SOURCES), " ".join(FLAGS).encode()))
-
-
-def _library_path(compiler: str) -> Path:
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=60).stdout
-    key = hashlib.sha256(b"\0".join((_sources(), version, _processor().encode()))).hexdigest()[:16]
-    return cache_dir() / "kernels" / f"{key}.so"
-
-
-def _processor() -> str:
-    """Name and features of the processor, since the library is made for exactly this one."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
-    return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
-
-
-def _intact(path: Path) -> bool:
-    try:
-        return _hash_file(path).read_bytes() == _digest(path)
-    except FileNotFoundError:
-        return False
-
-
-def _hash_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sha256")
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).hexdigest().encode()
-
-
-def _build(compiler: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        draft = Path(scratch) / path.name
-        command = [compiler, *FLAGS, "-o", str(draft), *map(str, SOURCES), "-lm"]
-        subprocess.run(command, capture_output=True, check=True, timeout=120)
-        subprocess.run([sys.executable, "-I", "-c", TRIAL, str(draft)], capture_output=True, check=True, timeout=60)
-        digest = _digest(draft)
-        sync(draft)
-        os.replace(draft, path)
-    # Last: a build that is killed before this is repeated.
-    write_bytes(_hash_file(path), digest)
+    """Part of the key of what is made with the kernels: compiled and plain ones differ in the last bits."""
+    return kernels_in_use().key
 
 
 @lru_cache(maxsize=1)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)
+def _untold() -> list[str]:
+    note = kernels_in_use().note
+    return [note] if note else []
 
 
-if hasattr(os, "register_at_fork"):
-    # Threads do not survive a fork; a child that kept the pool would wait for them for ever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+def kernels_note() -> str | None:
+    """The note of :func:`kernels_in_use`, for the first who asks in this process; None for all others."""
+    untold = _untold()
+    return untold.pop() if untold else None
 
 
-def share(function: Callable[..., int], count: int, *arguments: object) -> None:
-    """Call ``function(first, last, *arguments)`` until all of ``count`` is done, with torch's number of threads."""
-    threads = min(torch.get_num_threads(), count)
-    if threads <= 1:
-        failed = function(ctypes.c_int64(0), ctypes.c_int64(count), *arguments)
-    else:
-        bounds = [count * i // threads for i in range(threads + 1)]
-        calls = [
-            _pool(threads).submit(function, ctypes.c_int64(first), ctypes.c_int64(last), *arguments)
-            for first, last in pairwise(bounds)
-        ]
-        failed = max(call.result() for call in calls)
-    if failed:
-        raise MemoryError("a compiled kernel could not allocate its working memory")
+def load_kernels() -> ctypes.CDLL | None:
+    """The compiled kernels, or None where they cannot be had. Only this package may call it."""
+    return _obtain()[0]
 
 
-def pointer(tensor: Tensor, dtype: torch.dtype = torch.float32) -> ctypes.c_void_p:
-    """Address of a contiguous CPU tensor of that type."""
-    if not (tensor.is_contiguous() and tensor.dtype == dtype and tensor.device.type == "cpu"):
-        raise ValueError(f"kernels take contiguous {dtype} tensors on the CPU")
-    return ctypes.c_void_p(tensor.data_ptr())
+@lru_cache(maxsize=1)
+def _obtain() -> tuple[ctypes.CDLL | None, KernelsInUse]:
+    if os.environ.get(SWITCH) == "0":
+        return None, KernelsInUse(name="torch", key="torch")
+    try:
+        library, note = _load()
+    except (CannotCompile, OSError) as error:
+        reason = str(error).rstrip(".")
+        note = f"Views are made by torch's own operators, about ten times as slowly, because {reason}."
+        return None, KernelsInUse(name="torch", key="torch", note=f"{note} ({SWITCH}=0 asks for that.)")
+    return library, KernelsInUse(name="native", key=f"native-{source_digest()}", note=note)
+
+
+def _load() -> tuple[ctypes.CDLL, str]:
+    """The library of the cache, or one for this process alone and a note that says why."""
+    command = find_compiler()
+    name = library_name(command)
+    folder = cache_dir() / "kernels"
+    problem = _refuse(folder)
+    if not problem:
+        path = (folder / name).resolve()
+        try:
+            if not (intact(path) and only_mine(path)):
+                build(command, path)
+            return ctypes.CDLL(str(path)), ""
+        except (OSError, GCDBenchError) as error:
+            problem = f"'{folder}' is of no use ({getattr(error, 'strerror', None) or error})"
+    # mkdtemp's folders are for their user alone. Once loaded a library needs its file no longer.
+    with tempfile.TemporaryDirectory(prefix="gcdbench-kernels-") as private:
+        build(command, Path(private) / name)
+        library = ctypes.CDLL(str(Path(private) / name))
+    return library, f"The kernels were compiled for this process alone, because {problem}."
+
+
+def _refuse(folder: Path) -> str:
+    """Why a folder cannot hold compiled code; empty where it can. It is made where it is missing."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        return f"'{folder}' cannot be made ({error.strerror or error})"
+    return "" if only_mine(folder) else f"others than its owner can write '{folder}' or a folder above it"

@@ -113,7 +113,7 @@ int make_views(int64_t first, int64_t last, const unsigned char *pixels, float *
     return 0;
 }
 
-/* Make one small view with every operation, as try_kernels does for the training kernels. 0 means it worked. */
+/* Make one small view with every operation, to find out in a child process whether the processor can. 0 means it worked. */
 int try_views(void)
 {
     enum { SIDE = 23, SIZE = 19 };

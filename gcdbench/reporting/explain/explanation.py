@@ -72,7 +72,7 @@ def compare_maps(
     scores: dict[str, dict[str, Localisation]] = {}
     columns: list[tuple[str, Localisation, Maps]] = []
     for trained in runs:
-        maps = attention_maps(trained.method, images.store.pixels, ids)
+        maps = attention_maps(trained.model, trained.method, images.store.pixels, ids)
         found = {name: localise(values, masks) for name, values in maps.items()}
         label = trained.name if trained.name not in scores else f"{trained.name} {trained.record.run_id[:6]}"
         scores[label] = found
@@ -101,7 +101,7 @@ def _draw_chosen(
     if not len(chosen):
         return
     ids = scored.ids[chosen]
-    name, values = next(iter(attention_maps(trained.method, images.store.pixels, ids).items()))
+    name, values = next(iter(attention_maps(trained.model, trained.method, images.store.pixels, ids).items()))
     pixels, masks, assigned = images.pixels(ids), images.masks(ids), assigned_classes(scored)[chosen]
     columns = ["input", name, "overlay", *(["lesion"] if images.has_masks else [])]
     rows, captions = [], []

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import TailOutput
-
-if TYPE_CHECKING:
-    from gcdbench.training.parametric import ParametricMethod
+from gcdbench.models.predict import Model
+from gcdbench.training.method import OffersAlternatives, ShowsAttention
 
 Maps = NDArray[np.float32]
 
@@ -28,30 +24,27 @@ def plain_energy(feature_map: Tensor) -> Tensor:
     return feature_map.abs().mean(dim=1)
 
 
-def named_maps(method: Any, tail: TailOutput) -> dict[str, Tensor]:
-    """Every map a method can offer: its ``attention(tail)``, its ``attention_alternatives(tail)``, the plain energy."""
+def named_maps(method: object, tail: TailOutput) -> dict[str, Tensor]:
+    """Every map a method can offer: its own attention, the plain energy, and its alternatives."""
     maps: dict[str, Tensor] = {}
-    attention = getattr(method, "attention", None)
-    own = attention(tail) if attention is not None else None
+    own = method.attention(tail) if isinstance(method, ShowsAttention) else None
     if own is not None:
         maps[ATTENTION] = own
     maps[ENERGY] = plain_energy(tail.map)
-    alternatives = getattr(method, "attention_alternatives", None)
-    if alternatives is not None:
-        maps.update(alternatives(tail))
+    if isinstance(method, OffersAlternatives):
+        maps.update(method.attention_alternatives(tail))
     return maps
 
 
-def attention_maps(method: ParametricMethod, store: Pixels, ids: IntArray) -> dict[str, Maps]:
-    """Maps by name, each (N, h, w), of the test views of ``ids``; the method's own first where it has one."""
-    method.embed(ImageSet(ids=ids[:0], store=store))  # opens the store
-    method.backbone.eval()
-    for module in method.extras.values():
-        module.eval()
+def attention_maps(model: Model, method: object, store: Pixels, ids: IntArray) -> dict[str, Maps]:
+    """Maps by name, each (N, h, w), of the test views of ``ids``; the method's own first where it has one.
+
+    ``method`` is the run's, with the model's weights, or None where its code is not at hand.
+    """
     parts: dict[str, list[Maps]] = {}
     with torch.no_grad():
         for start in range(0, len(ids), CHUNK):
-            hidden = method.views.test(ids[start : start + CHUNK]).to(method.device)
-            for name, value in named_maps(method, method.backbone.run_tail(hidden)).items():
+            tail = model.run_tail(np.asarray(store[ids[start : start + CHUNK]]))
+            for name, value in named_maps(method, tail).items():
                 parts.setdefault(name, []).append(value.float().cpu().numpy())
     return {name: np.concatenate(values) for name, values in parts.items()}

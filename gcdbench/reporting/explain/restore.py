@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from gcdbench.core.config import apply_overrides, flatten
 from gcdbench.core.errors import PluginError, StoreError, UnknownName
+from gcdbench.models.heads import HEADS
+from gcdbench.models.model_file import read_auxiliary
+from gcdbench.models.predict import Model, load_model
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import load_attribute
 from gcdbench.runs.directory import RunDirectory
@@ -15,7 +18,8 @@ from gcdbench.runs.reader import CONFIG, read_config
 from gcdbench.runs.record import DONE, Record
 from gcdbench.runs.strict_json import Fields
 from gcdbench.training.context import RunContext
-from gcdbench.training.deploy import load_auxiliary, load_model
+from gcdbench.training.method import HasAuxiliaryState, TaskInfo
+from gcdbench.training.naming import merge_states
 
 if TYPE_CHECKING:
     from gcdbench.training.parametric import ParametricMethod
@@ -23,11 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """A run and its method, ready to look at images; ``note`` says what is missing, if anything."""
+    """A run and its model, ready to look at images.
+
+    method: the run's method with its training-only modules, sharing the model's network; None where its code is not
+    at hand, which ``note`` then says, or where it is not one that trains a tail.
+    """
 
     directory: RunDirectory
     record: Record
-    method: ParametricMethod
+    model: Model
+    method: ParametricMethod | None
     note: str = ""
 
     @property
@@ -42,7 +51,7 @@ class Trained:
 
 
 def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "cpu") -> Trained:
-    """The trained method with its training-only modules.
+    """The saved model, and the trained method with its training-only modules.
 
     Where the method's plugin is not installed the saved model still is: it comes back without an attention of its own.
     """
@@ -53,19 +62,26 @@ def restore(directory: RunDirectory, manager: PluginManager, *, device: str = "c
             hint="Finish it with 'gcdbench run'.",
         )
     ctx = run_context(record, manager, device=device)
-    saved = load_model(record.home, ctx=ctx)
-    saved.backbone.to(device)
+    model = load_model(record.home, load_backbone=lambda: ctx.backbone, device=device)
+    card = model.card
+    if card.tail != "trained" or card.predictor not in HEADS:
+        return Trained(directory=directory, record=record, model=model, method=None)
     try:
         spec = manager.get("methods", record.method)
         factory = spec.load()
         config_class = load_attribute(spec.config) if spec.config else NoConfig
     except (UnknownName, PluginError, ImportError) as error:
         note = f"The method '{record.method}' cannot be loaded here ({error}): its own attention is left out."
-        return Trained(directory=directory, record=record, method=saved, note=note)
-    method = factory(apply_overrides(config_class(), flatten(record.config)), saved.task, ctx)
-    method.load_state_dict(saved.state_dict())
-    method.load_auxiliary_state(load_auxiliary(record.home))
-    return Trained(directory=directory, record=record, method=method)
+        return Trained(directory=directory, record=record, model=model, method=None, note=note)
+    config = apply_overrides(config_class(), flatten(record.config))
+    method = factory(config, TaskInfo(k_old=card.k_old, k=card.k, image_size=card.image_size), ctx)
+    method.load_state_dict(merge_states({"tail": model.backbone.tail, "prototypes": model.head}))
+    if isinstance(method, HasAuxiliaryState):
+        method.load_auxiliary_state(read_auxiliary(record.home))
+    method.backbone.eval()
+    for module in method.extras.values():
+        module.eval()
+    return Trained(directory=directory, record=record, model=model, method=method)
 
 
 def run_context(record: Record, manager: PluginManager, *, device: str = "cpu") -> RunContext:

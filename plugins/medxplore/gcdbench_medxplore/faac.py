@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gcdbench.api import feature_maps
 from gcdbench_medxplore.config import FAACConfig
 from gcdbench_medxplore.energy import local_variance
 from gcdbench_medxplore.filtering import build_filter
 from gcdbench_medxplore.glec import GLEC
-from gcdbench_medxplore.layout import attended_mean
 
 
 class FAAC(nn.Module):
@@ -54,4 +54,4 @@ class FAAC(nn.Module):
             return self.filter.pooled(x)
         if not self.config.attention_gradient:
             attention = attention.detach()
-        return pooled + attended_mean(x, attention)
+        return pooled + feature_maps.weighted_spatial_mean(x, attention)

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gcdbench.api import feature_maps
 from gcdbench_medxplore.config import FilterName, KernelInit, Padding
-from gcdbench_medxplore.layout import batch_major, channel_means
 
 MAX_DENSE_CELLS = 64
 """Largest map on which a gain is applied as one dense matrix for each channel instead of through the FFT."""
@@ -33,7 +33,7 @@ class MapFilter(nn.Module):
 
     def pooled(self, x: Tensor) -> Tensor:
         """The spatial mean of X_freq, (B, C)."""
-        return x.mean(dim=(2, 3))
+        return feature_maps.spatial_mean(x)
 
 
 class SpectralConv(MapFilter):
@@ -79,7 +79,7 @@ class SpectralConv(MapFilter):
         if self.padding != "circular":
             return self.forward(x).mean(dim=1)
         real, imag = self.windows(x.shape[2], x.shape[3])
-        same, mirrored = channel_means(x, torch.stack([real + imag, real - imag]) / 2)
+        same, mirrored = feature_maps.weighted_channel_means(x, torch.stack([real + imag, real - imag]) / 2)
         energy: Tensor = same + mirror(mirrored)
         return energy
 
@@ -119,11 +119,11 @@ class SpectralGain(MapFilter):
             return _real_inverse(spectrum)
         matrix = self.gain.flatten(1) @ _circulant_table(height, width).to(self.gain)
         operator = matrix.view(channels * cells, cells)
-        return (batch_major(x).reshape(len(x), -1) @ operator).view(-1, height, width) / channels
+        return (feature_maps.cells(x).reshape(len(x), -1) @ operator).view(-1, height, width) / channels
 
     def pooled(self, x: Tensor) -> Tensor:
         """Only the gain at frequency zero reaches the spatial mean."""
-        return x.mean(dim=(2, 3)) * self.gain[:, 0, 0]
+        return feature_maps.spatial_mean(x) * self.gain[:, 0, 0]
 
 
 class FixedGain(MapFilter):
@@ -145,7 +145,7 @@ class FixedGain(MapFilter):
 
     def pooled(self, x: Tensor) -> Tensor:
         """Only the gain at frequency zero reaches the spatial mean."""
-        return x.mean(dim=(2, 3)) * self.gain[0, 0]
+        return feature_maps.spatial_mean(x) * self.gain[0, 0]
 
 
 def build_filter(
@@ -175,7 +175,7 @@ def build_filter(
 
 
 def radial_frequency(height: int, width: int) -> Tensor:
-    """(H, W): distance of each FFT bin from frequency zero, in cycles a cell (0.5 is Nyquist along an axis)."""
+    """(H, W): distance of each FFT bin from frequency zero, in cycles per cell (0.5 is Nyquist along an axis)."""
     return torch.hypot(torch.fft.fftfreq(height)[:, None], torch.fft.fftfreq(width)[None, :])
 
 

@@ -39,7 +39,7 @@ class MedXplore(SimGCD):
         config = self.config
         if config.needs_faac:
             self._check_pooling()
-            side = math.ceil(self.task.image_size / self.backbone.stride)
+            side = math.ceil(self.ctx.image_size / self.backbone.stride)
             self._check_patches(side)
             generator = self.ctx.generator("faac")
             modules["faac"] = FAAC(config.faac, self.backbone.channels, side, side, generator)
@@ -149,9 +149,7 @@ class MedXplore(SimGCD):
         require_grid(faac.grid, side, side)
         cells = (faac.grid or side) ** 2
         self.patches = patch_count(faac.k, cells, scaled=faac.k_scaled)
-        require_patches(
-            self.patches, side, stride=self.backbone.stride, image_size=self.task.image_size, grid=faac.grid
-        )
+        require_patches(self.patches, side, stride=self.backbone.stride, image_size=self.ctx.image_size, grid=faac.grid)
 
     def _plain_branch(self, batch: Batch) -> Batch:
         """The same batch as the heads would see it at test time: through the backbone's own feature."""

@@ -8,9 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gcdbench.api import ConfigError
+from gcdbench.api import ConfigError, feature_maps
 from gcdbench_medxplore.config import View
-from gcdbench_medxplore.layout import batch_major
 
 REFERENCE_CELLS = 49
 """Cells of the paper's map (ResNet-18 at 224 px: 7 × 7), of which it keeps K = 8."""
@@ -27,7 +26,7 @@ def patch_tokens(x: Tensor, grid: int | None = None) -> Tensor:
     """T (B, N, C): X (B, C, H, W) averaged over the same regions, row by row."""
     if grid is not None:
         x = _region_means(x, grid)
-    return batch_major(x).transpose(1, 2)
+    return feature_maps.tokens(x)
 
 
 class TokenProjection(nn.Module):
@@ -84,7 +83,7 @@ def require_grid(grid: int | None, height: int, width: int) -> None:
     if grid is not None and (grid < 1 or height % grid or width % grid):
         raise ConfigError(
             f"A patch grid of {grid} does not divide the {height}×{width} feature map.",
-            hint="Choose a divisor of the map's side for faac.grid, or leave it out: one patch a cell.",
+            hint="Choose a divisor of the map's side for faac.grid, or leave it out: one patch per cell.",
         )
 
 

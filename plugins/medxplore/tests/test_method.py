@@ -231,11 +231,12 @@ sys.modules["gcdbench_medxplore"] = None  # what an import meets where the plugi
 import numpy as np
 from pathlib import Path
 from gcdbench.testing.tiny import TinyBackbone, tiny_task
-from gcdbench.training.deploy import load_model
+from gcdbench.api import load_model
 
 folder = Path(sys.argv[1])
 data, _, _ = tiny_task()
-prediction = load_model(folder, load_backbone=TinyBackbone).predict(data.unlabelled)
+model = load_model(folder, load_backbone=TinyBackbone)
+prediction = model.predict_squares(data.unlabelled.pixels(), embeddings=True)
 np.savez(folder / "found.npz", cluster=prediction.cluster, embedding=prediction.embedding)
 """
 

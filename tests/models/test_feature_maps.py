@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gcdbench_medxplore.layout import attended_mean, batch_major, channel_means
+
+from gcdbench.models.backbone import TailOutput
+from gcdbench.models.feature_maps import cells, spatial_mean, tokens, weighted_channel_means, weighted_spatial_mean
+from gcdbench.models.short_cuts import plain_paths
 
 
 def batch_innermost(x):
@@ -15,6 +18,8 @@ LAYOUTS = {
     "contiguous": lambda x: x.contiguous(),
     "channels-last": lambda x: x.contiguous(memory_format=torch.channels_last),
     "batch-innermost": batch_innermost,
+    "cells-outermost": lambda x: x.permute(2, 3, 1, 0).contiguous().permute(3, 2, 0, 1),
+    "strided": lambda x: torch.stack([x, x], dim=-1)[..., 0],
 }
 SHAPES = [(1, 3, 4, 4), (4, 3, 4, 5), (6, 5, 1, 1), (2, 1, 3, 2)]
 
@@ -41,12 +46,18 @@ def check(ours, reference, x, *others):
 def test_sums_do_not_depend_on_the_layout(shape, layout):
     x = LAYOUTS[layout](randn(*shape))
     batch, channels, height, width = shape
-    check(channel_means, lambda x, w: torch.einsum("bcij,mcij->mbij", x, w) / channels, x, randn(2, *shape[1:], seed=1))
+    weights = randn(2, *shape[1:], seed=1)
+    check(weighted_channel_means, lambda x, w: torch.einsum("bcij,mcij->mbij", x, w) / channels, x, weights)
     check(
-        attended_mean,
+        weighted_spatial_mean,
         lambda x, a: torch.einsum("bcij,bij->bc", x, a) / (height * width),
         x,
         randn(batch, height, width, seed=2),
     )
-    check(batch_major, lambda x: x.reshape(batch, channels, height * width), x)
-    assert batch_major(batch_innermost(randn(*shape))).is_contiguous()
+    check(spatial_mean, lambda x: torch.einsum("bcij->bc", x) / (height * width), x)
+    check(cells, lambda x: x.reshape(batch, channels, height * width), x)
+    check(tokens, lambda x: torch.stack([x[:, :, i, j] for i in range(height) for j in range(width)], dim=1), x)
+    assert torch.equal(TailOutput(map=x, pooled=x[:, :, 0, 0]).tokens, tokens(x))
+    assert cells(batch_innermost(randn(*shape))).is_contiguous()
+    with plain_paths():
+        check(spatial_mean, lambda x: torch.einsum("bcij->bc", x) / (height * width), x)
