@@ -18,6 +18,8 @@ SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the unto
 
 def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[str]:
     """All/Old/New and the error decomposition of every evaluation set, in percent."""
+    from gcdbench.models.weight_notes import note_on_weights
+
     lines: list[str] = []
     for name, entry in sorted(scores["sets"].items(), key=lambda item: item[0] != TRANSDUCTIVE):
         values = entry["scores"]
@@ -39,6 +41,8 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
         lines.append(f"The metric '{metric}' failed: {error}")
     for issue in record.get("accepted_data_issues", []):
         lines.append(f"Accepted data issue: {issue}")
+    if note := note_on_weights(record["identity"].get("weights_sha256", "")):
+        lines.append(note)
     return lines
 
 

@@ -10,7 +10,7 @@ from gcdbench.plugins.specs import BackboneSpec
 
 @hookimpl
 def gcdbench_backbones() -> Iterable[BackboneSpec]:
-    """EfficientNet-Lite0, ResNet-18 and ViT-B/16."""
+    """EfficientNet-Lite0, ResNet-18, ResNet-50 and ViT-B/16."""
     return [
         BackboneSpec(
             name="efficientnet-lite0",
@@ -26,6 +26,15 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:
             summary="ResNet-18, ImageNet; layer4 trains; the paper's backbone",
             citation="He et al., Deep Residual Learning for Image Recognition, CVPR 2016",
             tags=("cnn", "imagenet"),
+            identify="gcdbench.models.resnet_weights:identify_resnet18",
+        ),
+        BackboneSpec(
+            name="resnet50",
+            factory="gcdbench.models.resnet50:load_resnet50",
+            summary="ResNet-50 (v1.5), ImageNet; layer4 trains",
+            citation="He et al., Deep Residual Learning for Image Recognition, CVPR 2016",
+            tags=("cnn", "imagenet"),
+            identify="gcdbench.models.resnet_weights:identify_resnet50",
         ),
         BackboneSpec(
             name="vit-b16",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from gcdbench.models.builtin import gcdbench_backbones
 from gcdbench.models.lite0 import load_lite0
 from gcdbench.models.prefix_convolutions import usable
 from gcdbench.models.resnet import load_resnet18
+from gcdbench.models.resnet50 import load_resnet50
 from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.models.vit import load_vit_b16
+from gcdbench.models.weights import file_sha256
 
 
 def random_images(count: int, size: int) -> torch.Tensor:
@@ -56,12 +59,13 @@ def test_lite0s_prefix_with_fused_passes_equals_the_plain_one(size: int, memory:
     assert torch.equal(prefix(images), prefix.forward_plain(images))  # a gradient is wanted: the plain modules
 
 
-def test_resnet18_equals_torchvision(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "load"), [("resnet18", load_resnet18), ("resnet50", load_resnet50)])
+def test_resnets_equal_torchvision(name: str, load: Callable[[str], Backbone], tmp_path: Path) -> None:
     """From a weight file in torchvision's format: prefix and tail give what torchvision gives before its classifier."""
     torchvision = import_torchvision("torchvision.models")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        whole = torchvision.resnet18(weights=None)
+        whole = getattr(torchvision, name)(weights=None)
         for module in whole.modules():
             if isinstance(module, nn.BatchNorm2d):
                 nn.init.uniform_(module.weight, 0.5, 1.5)
@@ -69,17 +73,19 @@ def test_resnet18_equals_torchvision(tmp_path: Path) -> None:
                 module.running_mean.normal_(std=0.1)
                 module.running_var.uniform_(0.5, 1.5)
     torch.save(whole.state_dict(), tmp_path / "resnet.pth")
-    network = load_resnet18(str(tmp_path / "resnet.pth")).eval()
+    network = load(str(tmp_path / "resnet.pth")).eval()
     images = random_images(2, 96)
     whole.eval()
     expected = images
     with torch.no_grad():
-        for name, child in whole.named_children():
-            if name not in ("avgpool", "fc"):
+        for part, child in whole.named_children():
+            if part not in ("avgpool", "fc"):
                 expected = child(expected)
         output = network.run_tail(network.prefix(images))
-    torch.testing.assert_close(output.map, expected, rtol=1e-4, atol=1e-4)
-    assert network.weights_sha256 != "none"
+    torch.testing.assert_close(output.map, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
+    torch.testing.assert_close(output.pooled, output.map.mean(dim=(2, 3)), rtol=1e-5, atol=1e-5)
+    assert (network.name, network.channels) == (name, expected.shape[1])
+    assert network.weights_sha256 == file_sha256(tmp_path / "resnet.pth")
 
 
 def test_vit_reads_dinos_file_format(tmp_path: Path) -> None:
@@ -103,7 +109,7 @@ def test_vit_reads_dinos_file_format(tmp_path: Path) -> None:
         network.prefix(random_images(1, 96))
 
 
-@pytest.mark.parametrize("load", [load_lite0, load_resnet18])
+@pytest.mark.parametrize("load", [load_lite0, load_resnet18, load_resnet50])
 def test_prefix_is_frozen_and_tail_trains(load: type[Backbone]) -> None:
     """No gradient and no moving statistics in the prefix, whatever mode is asked for."""
     network = load("none")
@@ -134,14 +140,15 @@ def test_random_networks_are_always_the_same_and_leave_the_global_stream_alone()
         assert torch.equal(value, second.state_dict()[name])
 
 
+@pytest.mark.parametrize("load", [load_resnet18, load_resnet50])
 def test_missing_resnet_weights_name_three_ways_and_the_offline_alternative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Callable[[], Backbone], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No file, no network: one sentence, never a random network."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     monkeypatch.setattr("gcdbench.models.weights.download", lambda url, target: False)
     with pytest.raises(WeightsError) as caught:
-        load_resnet18()
+        load()
     assert caught.value.hint is not None
     for words in ("cache", "weights=<file>", "online", "efficientnet-lite0"):
         assert words in caught.value.hint
@@ -150,6 +157,6 @@ def test_missing_resnet_weights_name_three_ways_and_the_offline_alternative(
 def test_listing_names_every_backbone() -> None:
     """The specs point at loadable factories."""
     specs = {spec.name: spec for spec in gcdbench_backbones()}
-    assert set(specs) == {"efficientnet-lite0", "resnet18", "vit-b16"}
+    assert set(specs) >= {"efficientnet-lite0", "resnet18", "resnet50", "vit-b16"}
     for spec in specs.values():
         assert callable(spec.load())
