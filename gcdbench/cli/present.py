@@ -16,6 +16,8 @@ SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the unto
 
 def score_lines(record: Record, scores: Scores) -> list[str]:
     """All/Old/New and the error decomposition of every evaluation set, in percent."""
+    from gcdbench.models.weight_notes import note_on_weights
+
     lines: list[str] = []
     for name, entry in sorted(scores.sets.items(), key=lambda item: item[0] != TRANSDUCTIVE):
         values = entry.scores
@@ -38,6 +40,8 @@ def score_lines(record: Record, scores: Scores) -> list[str]:
         lines.append(f"The metric '{metric}' failed: {error}")
     for issue in record.accepted_data_issues:
         lines.append(f"Accepted data issue: {issue}")
+    if note := note_on_weights(record["identity"].get("weights_sha256", "")):
+        lines.append(note)
     return lines
 
 

@@ -1,7 +1,7 @@
-"""EfficientNet-Lite0, cut where its stride becomes 32.
+"""EfficientNet-Lite networks, cut where their stride becomes 32; and the first of them, Lite0.
 
-Layer sizes follow Google's published Lite0 configuration; parameter names follow the published PyTorch weight file,
-so that it loads without renaming. Convolutions pad as TensorFlow's "SAME" does, worked out from the input at hand,
+Layer sizes follow Google's published configuration; parameter names follow the published PyTorch weight files,
+so that they load without renaming. Convolutions pad as TensorFlow's "SAME" does, worked out from the input at hand,
 so any image size is right.
 """
 
@@ -24,31 +24,10 @@ from gcdbench.models.channel_major import (
 )
 from gcdbench.models.feature_maps import spatial_mean
 from gcdbench.models.freezing import freeze
-from gcdbench.models.lite0_weights import locate_lite0
+from gcdbench.models.lite0_weights import locate_lite
+from gcdbench.models.lite_layouts import HEAD, LITE0, STEM, Layout
 from gcdbench.models.short_cuts import short_cuts_serve
 from gcdbench.models.weights import NO_WEIGHTS, load_exactly, read_state
-
-# kernel, stride, expansion, input channels, output channels: one row a block
-BLOCKS = (
-    (3, 1, 1, 32, 16),
-    (3, 2, 6, 16, 24),
-    (3, 1, 6, 24, 24),
-    (5, 2, 6, 24, 40),
-    (5, 1, 6, 40, 40),
-    (3, 2, 6, 40, 80),
-    (3, 1, 6, 80, 80),
-    (3, 1, 6, 80, 80),
-    (5, 1, 6, 80, 112),
-    (5, 1, 6, 112, 112),
-    (5, 1, 6, 112, 112),
-    (5, 2, 6, 112, 192),
-    (5, 1, 6, 192, 192),
-    (5, 1, 6, 192, 192),
-    (5, 1, 6, 192, 192),
-    (3, 1, 6, 192, 320),
-)
-FIRST_TRAINED = 11
-"""Block at which the stride goes from 16 to 32."""
 
 BN_EPS = 1e-3
 BN_MOMENTUM = 0.1
@@ -131,19 +110,19 @@ class Block(nn.Module):
         return y + x if self.shortcut else y
 
 
-def _stack(numbers: range) -> nn.ModuleDict:
+def _stack(layout: Layout, numbers: range) -> nn.ModuleDict:
     """Blocks by their number in the whole network, which is also how the weight file names them."""
-    return nn.ModuleDict({str(number): Block(*BLOCKS[number]) for number in numbers})
+    return nn.ModuleDict({str(number): Block(*layout.blocks[number]) for number in numbers})
 
 
-class Lite0Prefix(nn.Module):
-    """Images (B, 3, S, S) to (B, 112, S/16, S/16)."""
+class LitePrefix(nn.Module):
+    """Images (B, 3, S, S) to (B, c, S/16, S/16); c is 112 in Lite0."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout = LITE0) -> None:
         super().__init__()
-        self._conv_stem = _conv(3, 32, 3, 2)
-        self._bn0 = _norm(32)
-        self._blocks = _stack(range(FIRST_TRAINED))
+        self._conv_stem = _conv(3, STEM, 3, 2)
+        self._bn0 = _norm(STEM)
+        self._blocks = _stack(layout, range(layout.first_trained))
 
     def forward(self, x: Tensor) -> Tensor:
         if isinstance(self._bn0, nn.Identity) and frozen.usable(x):
@@ -166,14 +145,14 @@ class Lite0Prefix(nn.Module):
         return x
 
 
-class Lite0Tail(nn.Module):
-    """(B, 112, h, w) to the map X (B, 1280, h/2, w/2): the stride-32 stages and the head convolution."""
+class LiteTail(nn.Module):
+    """(B, c, h, w) to the map X (B, 1280, h/2, w/2): the stride-32 stages and the head convolution."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout = LITE0) -> None:
         super().__init__()
-        self._blocks = _stack(range(FIRST_TRAINED, len(BLOCKS)))
-        self._conv_head = _conv(320, 1280, 1)
-        self._bn1 = _norm(1280)
+        self._blocks = _stack(layout, range(layout.first_trained, len(layout.blocks)))
+        self._conv_head = _conv(layout.blocks[-1][-1], HEAD, 1)
+        self._bn1 = _norm(HEAD)
 
     def forward(self, x: Tensor) -> Tensor:
         if short_cuts_serve(x) and x.shape[2] * x.shape[3] <= 4 * MAX_CELLS:
@@ -198,18 +177,21 @@ class Lite0Tail(nn.Module):
         return from_channel_major(x, height, width)
 
 
-class Lite0(Backbone):
-    """EfficientNet-Lite0 without its classifier."""
+Lite0Tail = LiteTail
 
-    name = "efficientnet-lite0"
-    channels = 1280
+
+class Lite(Backbone):
+    """One of the EfficientNet-Lite networks without its classifier."""
+
+    channels = HEAD
     stride = 32
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout) -> None:
         super().__init__()
+        self.name = layout.name
         self.weights_sha256 = NO_WEIGHTS
-        self.prefix = Lite0Prefix()
-        self.tail = Lite0Tail()
+        self.prefix = LitePrefix(layout)
+        self.tail = LiteTail(layout)
 
     def run_tail(self, hidden: Tensor) -> TailOutput:
         """From the prefix's output to the map and its spatial mean."""
@@ -217,24 +199,29 @@ class Lite0(Backbone):
         return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
 
-def _belongs_to_prefix(key: str) -> bool:
+def _belongs_to_prefix(key: str, layout: Layout) -> bool:
     parts = key.split(".")
-    return parts[0] in ("_conv_stem", "_bn0") or (parts[0] == "_blocks" and int(parts[1]) < FIRST_TRAINED)
+    return parts[0] in ("_conv_stem", "_bn0") or (parts[0] == "_blocks" and int(parts[1]) < layout.first_trained)
 
 
-def load_lite0(weights: str | None = None) -> Lite0:
-    """EfficientNet-Lite0 with its ImageNet weights, those of the file ``weights``, or random ones (``"none"``)."""
+def load_lite(layout: Layout, weights: str | None) -> Lite:
+    """A Lite network with its ImageNet weights, those of the file ``weights``, or random ones (``"none"``)."""
     if weights == NO_WEIGHTS:
         # Random, but always the same: what is stored from the prefix is keyed by its weights.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            network = Lite0()
+            network = Lite(layout)
     else:
-        network = Lite0()
-        path, network.weights_sha256 = locate_lite0(weights)
+        network = Lite(layout)
+        path, network.weights_sha256 = locate_lite(layout.name, weights)
         state = read_state(path)
-        prefix = {key: value for key, value in state.items() if _belongs_to_prefix(key)}
+        prefix = {key: value for key, value in state.items() if _belongs_to_prefix(key, layout)}
         load_exactly(network.prefix, prefix, path)
         load_exactly(network.tail, {k: v for k, v in state.items() if k not in prefix}, path, ignore=("_fc.",))
     freeze(network)
     return network
+
+
+def load_lite0(weights: str | None = None) -> Lite:
+    """EfficientNet-Lite0."""
+    return load_lite(LITE0, weights)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,19 +12,12 @@ from gcdbench.models import winograd
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.feature_maps import spatial_mean
 from gcdbench.models.freezing import freeze
+from gcdbench.models.resnet_weights import locate_resnet
 from gcdbench.models.short_cuts import short_cuts_serve
 from gcdbench.models.torchvision_shim import import_torchvision
-from gcdbench.models.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
+from gcdbench.models.weights import NO_WEIGHTS, load_exactly, read_state
 
-FILE_NAME = "resnet18-f37072fd.pth"
-URL = f"https://download.pytorch.org/models/{FILE_NAME}"
 PREFIX = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3")
-
-ADVICE = (
-    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints),"
-    " or give the file with --set weights=<file>, or run once on a machine that is online, where it is downloaded;"
-    " --backbone efficientnet-lite0 works offline, because its weights come with the installation."
-)
 
 
 class ResNetTail(nn.Module):
@@ -57,17 +49,17 @@ class ResNetTail(nn.Module):
 def _run_block(block: Any, x: Tensor, height: int, width: int) -> tuple[Tensor, int, int]:
     """torchvision's BasicBlock on (H·W, C, B); also the size of the map it leaves."""
     stride = block.stride
-    y = functional.relu(_normalise(winograd.conv3x3(x, block.conv1.weight, height, width, stride), block.bn1))
+    y = functional.relu(normalise_cells(winograd.conv3x3(x, block.conv1.weight, height, width, stride), block.bn1))
     if block.downsample is not None:
         conv, norm = block.downsample
         chosen = x.view(height, width, *x.shape[1:])[::stride, ::stride].flatten(0, 1)
-        x = _normalise(torch.matmul(conv.weight.flatten(1), chosen), norm)
+        x = normalise_cells(torch.matmul(conv.weight.flatten(1), chosen), norm)
     height, width = -(-height // stride), -(-width // stride)
-    y = _normalise(winograd.conv3x3(y, block.conv2.weight, height, width), block.bn2)
+    y = normalise_cells(winograd.conv3x3(y, block.conv2.weight, height, width), block.bn2)
     return functional.relu(y + x), height, width
 
 
-def _normalise(x: Tensor, norm: Any) -> Tensor:
+def normalise_cells(x: Tensor, norm: Any) -> Tensor:
     """BatchNorm of (N, C, B) in ``norm``'s mode, updating its statistics."""
     if norm.training:
         norm.num_batches_tracked.add_(1)
@@ -86,9 +78,7 @@ class ResNet18(Backbone):
     def __init__(self, whole: nn.Module) -> None:
         super().__init__()
         self.weights_sha256 = NO_WEIGHTS
-        self.prefix = nn.Sequential()
-        for part in PREFIX:
-            self.prefix.add_module(part, whole.get_submodule(part))
+        self.prefix = resnet_prefix(whole)
         self.tail = ResNetTail(whole.get_submodule("layer4"))
 
     def run_tail(self, hidden: Tensor) -> TailOutput:
@@ -97,23 +87,34 @@ class ResNet18(Backbone):
         return TailOutput(map=feature_map, pooled=spatial_mean(feature_map))
 
 
-def _published() -> WeightsFile:
-    cached = Path(torch.hub.get_dir()) / "checkpoints" / FILE_NAME
-    return WeightsFile(file_name=FILE_NAME, sha256="f37072fd", places=(cached,), url=URL)
+def resnet_prefix(whole: nn.Module) -> nn.Sequential:
+    """Everything up to layer3 of one of torchvision's ResNets, under its own names."""
+    prefix = nn.Sequential()
+    for part in PREFIX:
+        prefix.add_module(part, whole.get_submodule(part))
+    return prefix
+
+
+def load_whole(name: str, weights: str | None) -> tuple[nn.Module, str]:
+    """torchvision's network of that name and the sha256 of its weights.
+
+    ``weights``: None for the published ones, a file, or ``"none"`` for random ones.
+    """
+    # Random weights must always be the same ones: what is stored from the prefix is keyed by its weights.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        whole: nn.Module = getattr(import_torchvision("torchvision.models"), name)(weights=None)
+    if weights == NO_WEIGHTS:
+        return whole, NO_WEIGHTS
+    path, digest = locate_resnet(name, weights)
+    whole.fc = nn.Identity()
+    load_exactly(whole, read_state(path), path, ignore=("fc.",))
+    return whole, digest
 
 
 def load_resnet18(weights: str | None = None) -> ResNet18:
     """ResNet-18 with its ImageNet weights, those of the file ``weights``, or random ones (``"none"``)."""
-    resnet18 = import_torchvision("torchvision.models").resnet18
-    # Random weights must always be the same ones: what is stored from the prefix is keyed by its weights.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        whole = resnet18(weights=None)
-    digest = NO_WEIGHTS
-    if weights != NO_WEIGHTS:
-        path, digest = locate(_published(), weights, advice=ADVICE)
-        whole.fc = nn.Identity()
-        load_exactly(whole, read_state(path), path, ignore=("fc.",))
+    whole, digest = load_whole("resnet18", weights)
     network = ResNet18(whole)
     network.weights_sha256 = digest
     freeze(network)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +37,36 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def locate(published: WeightsFile, given: str | None, *, advice: str) -> tuple[Path, str]:
+def hub_file(url: str, sha256: str) -> WeightsFile:
+    """A published file that torch hub would download from ``url`` into its cache."""
+    name = url.rpartition("/")[2]
+    return WeightsFile(file_name=name, sha256=sha256, places=(_hub_folder() / "checkpoints" / name,), url=url)
+
+
+def _hub_folder() -> Path:
+    """torch hub's cache, also where torch is not imported: a finished run is recognised without it."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return Path(torch.hub.get_dir())
+    caches = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(os.environ.get("TORCH_HOME", f"{caches}/torch")).expanduser() / "hub"
+
+
+def hub_advice(published: WeightsFile) -> str:
+    """What to do where such a file was not found."""
+    return (
+        f"Put '{published.file_name}' into torch's cache (~/.cache/torch/hub/checkpoints),"
+        " or give the file with --set weights=<file>, or run once on a machine that is online, where it is downloaded;"
+        " --backbone efficientnet-lite0 works offline, because its weights come with the installation."
+    )
+
+
+def locate(published: WeightsFile, given: str | None, *, advice: str, fetch: bool = True) -> tuple[Path, str]:
     """Path and sha256 of the weights to load: the ``given`` file, else the published one.
 
     A given file is taken as it is (its digest becomes part of a run's identity);
     the published one must have the published digest. ``advice`` completes the message when none is found.
+    Without ``fetch`` nothing is downloaded.
     """
     if given is not None:
         path = Path(given).expanduser()
@@ -49,7 +76,7 @@ def locate(published: WeightsFile, given: str | None, *, advice: str) -> tuple[P
     for path in published.places:
         if path.is_file():
             return path, _checked(path, published)
-    if published.url is not None and published.places:
+    if fetch and published.url is not None and published.places:
         target = published.places[0]
         if download(published.url, target):
             return target, _checked(target, published)

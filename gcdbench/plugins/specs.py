@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from gcdbench.core.errors import PluginError
+from gcdbench.core.errors import PluginError, WeightsError
 from gcdbench.metrics.score import Score
 
 API_VERSION = 2
@@ -138,18 +138,28 @@ class BackboneSpec(Spec):
     """A backbone: ``factory`` is called with ``(weights: str | None)`` and returns a
     :class:`gcdbench.models.backbone.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default.
 
-    ``identify`` may name a function ``(weights) -> sha256`` that needs no torch, so that a finished run is
-    recognised at once; without it the backbone is loaded to learn which weights it has."""
+    ``identify`` may name a function ``(weights) -> sha256`` that needs no torch and no download, so that a finished
+    run is recognised at once; without it, or where it finds no file, the backbone is loaded to learn which weights
+    it has."""
 
     kind: ClassVar[str] = "backbone"
 
     extra: str | None = None
     identify: str | None = None
 
-    def weights_sha256(self, weights: str | None) -> str:
-        """Digest of the weights that ``factory(weights)`` would load."""
+    def weights_sha256(self, weights: str | None, *, load: bool = True) -> str:
+        """Digest of the weights that ``factory(weights)`` would load.
+
+        Without ``load`` nothing is loaded or downloaded: weights that cannot be identified are a WeightsError.
+        """
         if self.identify is not None:
-            return str(load_attribute(self.identify)(weights))
+            try:
+                return str(load_attribute(self.identify)(weights))
+            except WeightsError:
+                if not load:
+                    raise
+        elif not load:
+            raise WeightsError(f"The weights of '{self.name}' are known only when it is loaded.")
         return str(self.load()(weights).weights_sha256)
 
 

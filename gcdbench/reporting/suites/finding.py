@@ -93,8 +93,8 @@ class RunFinder:
         if key not in self._weights:
             spec = self._manager.get("backbones", plan.settings.backbone)
             try:
-                self._weights[key] = spec.weights_sha256(plan.settings.weights) if spec.identify else None
-            except GCDBenchError:  # not on this machine: any stored run with this backbone will do
+                self._weights[key] = spec.weights_sha256(plan.settings.weights, load=False)
+            except GCDBenchError:  # not told cheaply, or not on this machine: any stored run with it will do
                 self._weights[key] = None
         return self._weights[key]
 

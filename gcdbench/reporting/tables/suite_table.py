@@ -9,6 +9,7 @@ from typing import TypedDict
 from gcdbench.core.errors import ConfigError
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.models.weight_notes import note_on_weights
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
 from gcdbench.reporting.records import CellRecord
@@ -293,7 +294,22 @@ def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     accepted = {record.dataset for record in used if record.accepted_data_issues}
     if accepted:
         notes.append(f"Runs on {', '.join(sorted(accepted))} accepted known data issues.")
-    return notes
+    return notes + _weight_notes(runs)
+
+
+def _weight_notes(runs: Runs) -> list[str]:
+    """What is known of the weights that rows were made with, and which rows these are unless it is all of them."""
+    rows_of: dict[str, set[str]] = {}
+    for (row, _), found in runs.items():
+        for record in found:
+            if record.status == DONE:
+                rows_of.setdefault(str(record.identity.get("weights_sha256", "")), set()).add(row)
+    begun = set().union(*rows_of.values())
+    return [
+        note if rows == begun else f"{note[:-1]}; rows {', '.join(sorted(rows))}."
+        for digest, rows in sorted(rows_of.items())
+        if (note := note_on_weights(digest)) is not None
+    ]
 
 
 def find_row(suite: Suite, name: str) -> str:
