@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,8 +97,10 @@ class Attempt:
         self._write_record(self.home, self.record)
         sync_directory(self.home)
         self._write_record(self.directory.path, replace(self.record, folder=self.home.name))
-        settle(self.directory)
+        with suppress(StoreError, OSError):  # it counts already; the next process moves it
+            settle(self.directory)
         self.record = self.directory.record()
+        self.home = self.record.home
 
     def fail(self, error: str, trace: str) -> None:
         """Mark the attempt as failed, with the reason; an earlier result still counts."""

@@ -245,7 +245,8 @@ def _read_entry(path: Path) -> tuple[RunEntry, bool]:
     try:
         record = read_record(path)
         status = directory.state_of(record)
-        record.require_readable()
+        if status == DONE:  # of an unfinished run nothing but its record is promised
+            record.require_readable()
     except StoreError as error:
         return _unreadable(path, error.message), False
     problem = record.error

@@ -15,6 +15,7 @@ from gcdbench.runs.evaluate import score_run
 from gcdbench.runs.predictions import load_arrays, load_predictions
 from gcdbench.runs.reader import EVENTS, SCORES, read_scores
 from gcdbench.runs.record import DONE, Record, Scores
+from gcdbench.runs.strict_json import open_regular
 
 LEFT_OUT = (".safetensors", "model.json")
 """Endings of files that an archive or a repository may leave out; so may embeddings."""
@@ -81,13 +82,15 @@ def _check_files(record: Record, absent: tuple[str, ...]) -> Iterator[Damage]:
         if name in predictions or name in absent:
             continue
         try:
-            with (record.home / name).open("rb") as file:
-                known = file.read(entry.size) if name == EVENTS else None
-                found = hashlib.sha256(known) if known is not None else hashlib.file_digest(file, "sha256")
-        except OSError as error:
-            yield Damage(file=name, problem=f"'{record.home / name}' cannot be read: {error.strerror or error}.")
+            with open_regular(record.home / name) as file:
+                if name == EVENTS:  # to which lines may have been added since
+                    found = hashlib.sha256(file.read(entry.size)).hexdigest()
+                else:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+        except StoreError as error:
+            yield Damage(file=name, problem=error.message)
             continue
-        if found.hexdigest() != entry.sha256:
+        if found != entry.sha256:
             yield Damage(file=name, problem=f"'{record.home / name}' is not what the run recorded.")
 
 

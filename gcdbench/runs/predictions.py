@@ -17,6 +17,7 @@ from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_bytes
 from gcdbench.runs.record import Record
+from gcdbench.runs.strict_json import open_regular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +69,8 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
 
 def load_arrays(path: Path, expected_sha256: str | None) -> dict[str, NDArray[Any]]:
     """Read an ``.npz`` after checking its hash; never unpickles."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"The stored file '{path}' cannot be read: {error.strerror or error}.") from error
+    with open_regular(path) as file:
+        content = file.read()
     found = hashlib.sha256(content).hexdigest()
     if expected_sha256 is not None and found != expected_sha256:
         raise StoreError(

@@ -13,7 +13,7 @@ from gcdbench.runs.attempt import PREVIOUS, settle
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.reader import RECORD, read_record
 from gcdbench.runs.record import DONE, Record
-from gcdbench.runs.strict_json import read_table
+from gcdbench.runs.strict_json import open_regular, read_table
 
 
 def recover(directory: RunDirectory) -> None:
@@ -54,9 +54,10 @@ def set_aside(directory: RunDirectory) -> Record | None:
 def _find(directory: RunDirectory, name: str, sha256: str) -> Path | None:
     for home in (directory.path / PREVIOUS, directory.path):
         try:
-            if hashlib.sha256((home / name).read_bytes()).hexdigest() == sha256:
-                return home / name
-        except OSError:
+            with open_regular(home / name) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
+                    return home / name
+        except StoreError:
             continue
     return None
 

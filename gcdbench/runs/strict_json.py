@@ -10,9 +10,10 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_json
@@ -31,22 +32,29 @@ class NotJSON(StoreError):
     """Text that is not JSON at all, for example the half of a line."""
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a regular file of at most ``most`` bytes."""
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """A regular file to read from; whatever else has its name, and whatever goes wrong, is a StoreError."""
     try:
         # Not blocking: a pipe in the place of a file would be waited for until somebody writes to it.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise StoreError(f"'{path}' is not a regular file.")
-            content = b"" if found.st_size > most else file.read(most + 1)
+            yield file
     except FileNotFoundError:
         raise StoreError(f"'{path}' does not exist.") from None
     except OSError as error:
         raise StoreError(f"'{path}' cannot be read: {error.strerror or error}.") from error
-    if found.st_size > most or len(content) > most:
-        raise StoreError(f"'{path}' is too large: {found.st_size:,} bytes, at most {most:,} are read.")
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file of at most ``most`` bytes."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = b"" if size > most else file.read(most + 1)
+    if max(size, len(content)) > most:
+        raise StoreError(f"'{path}' is too large: {size:,} bytes, at most {most:,} are read.")
     return content
 
 
