@@ -30,7 +30,7 @@ def common_options(function: F) -> F:
 def open_named(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...] = (), image_size: int | None = None
 ) -> DatasetSource:
-    """Open the dataset that the user named."""
+    """Open the dataset that the user named, and say how it was understood."""
     from gcdbench.core.errors import ConfigError
     from gcdbench.datasets.catalogue import open_dataset
     from gcdbench.plugins.manager import get_manager
@@ -41,7 +41,10 @@ def open_named(
         if not separator:
             raise ConfigError(f"'{text}' is not of the form KEY=VALUE.")
         options[key.strip()] = value.strip()
-    return open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
+    source = open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
+    for remark in source.remarks:
+        click.echo(f"{remark.level.capitalize()}: {remark.message}.", err=True)
+    return source
 
 
 @contextmanager

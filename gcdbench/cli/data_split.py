@@ -123,6 +123,7 @@ def _make(
 
     from gcdbench.core.places import cache_dir
     from gcdbench.core.work import available_cores
+    from gcdbench.datasets.integrity import require_truth
     from gcdbench.datasets.protocols import card_of, named_protocol
     from gcdbench.images.hashing import content_hashes, content_order, hex_digests
     from gcdbench.plugins.manager import get_manager
@@ -130,6 +131,7 @@ def _make(
     from gcdbench.splits.protocol import renamed
 
     source = open_named(dataset, data_root, dataset_set)
+    require_truth(source)
     name = dataset.partition(":")[0]
     if rules is None:
         named = named_protocol(protocol, card_of(name, get_manager()), name)

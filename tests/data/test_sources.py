@@ -246,11 +246,11 @@ def test_csv_with_two_columns_has_no_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("file,label\nx.png,a\n", "no column 'path'"),
+        ("name,label\nx.png,a\n", "no column 'path' (or file, filename, "),
         ("path,label\n", "lists no images"),
         ("path,label\nx.png,a\nw.png,b\n", "line 3: 'w.png'"),
         ("path,label\nx.png,a\nx.png,b\n", "listed before, in line 2, as 'a'"),
-        ("path,label\nx.png,\n", "line 2: 'x.png' has no label"),
+        ("path,label\n,a\n", "line 2, names no file"),
         ("path,label,part\nx.png,a,tset\n", "the part 'tset'"),
     ],
 )

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from gcdbench.datasets.integrity.blocking import blocking_issues
+from gcdbench.datasets.integrity.truth import require_truth
 
-__all__ = ["blocking_issues"]
+__all__ = ["blocking_issues", "require_truth"]

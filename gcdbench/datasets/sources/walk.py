@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -44,8 +45,7 @@ class FileReader:
     size: int = 0
 
     def __call__(self, index: int) -> bytes:
-        with open(self.path(index), "rb") as file:
-            return file.read()
+        return read_regular(self.path(index))
 
     def path(self, index: int) -> str:
         """Path of sample ``index``."""
@@ -91,9 +91,29 @@ def file_stamp(path: Path) -> str:
 
 
 def found_file(root: Path, key: str) -> FoundFile:
-    """One file that a list names; raises OSError when it is not there."""
+    """One file that a list names; raises OSError when it is not there, or is no regular file."""
     status = (root / key).stat()
+    _require_regular(status)
     return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))
+
+
+def read_regular(path: str | Path) -> bytes:
+    """The content of a file. A device, pipe or folder is an OSError at once: reading it might never end."""
+    with open(path, "rb", opener=_open_at_once) as file:
+        _require_regular(os.fstat(file.fileno()))
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Without O_NONBLOCK opening a pipe waits for somebody who writes into it.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
 
 
 def _stamp(status: os.stat_result) -> str:
