@@ -92,7 +92,7 @@ def import_(
     """Check a split from elsewhere against the images on this machine, and keep it."""
     from gcdbench.core.files import write_bytes
     from gcdbench.core.places import user_data_dir
-    from gcdbench.datasets.sources.folder import safe_name
+    from gcdbench.datasets.sources.own import safe_name
     from gcdbench.splits.split_file import read_split, require_same_images
 
     theirs = read_split(file)

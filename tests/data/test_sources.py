@@ -12,7 +12,7 @@ from PIL import Image
 from gcdbench.core.errors import DataError
 from gcdbench.datasets.card import load_card
 from gcdbench.datasets.source import DatasetSource
-from gcdbench.datasets.sources.folder import safe_name
+from gcdbench.datasets.sources.own import safe_name
 from gcdbench.images.decoding import decode_pixels
 from tests.data.conftest import noise_image
 from tests.data.loading import opened, refused

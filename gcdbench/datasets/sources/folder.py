@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,9 @@ from gcdbench.core.errors import DataError
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.roots import missing_dataset, resolve_argument
 from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource
-from gcdbench.datasets.sources.grouping import make_groups, missing_groups
 from gcdbench.datasets.sources.layout import Layout, Place, understand
 from gcdbench.datasets.sources.options import choose_option, refuse_unknown_options
+from gcdbench.datasets.sources.own import OWN_OPTIONS, finish, made_card, safe_name
 from gcdbench.datasets.sources.walk import FileReader, FoundFile, IgnoredFile, Listing, fingerprint, list_images
 
 
@@ -25,10 +24,9 @@ def make_folder(request: DatasetRequest) -> DatasetSource:
 
     Options: ``layout`` (classes or parts) and ``parts`` (FOLDER:train,FOLDER:test) where names alone do not tell;
     ``groups`` (parent, a pattern, dicom:FIELD) keeps patients together; ``labels=none`` takes every image below the
-    folder as one of unknown class.
+    folder as one of unknown class; ``on_unreadable=skip`` leaves out what cannot be decoded.
     """
-    refuse_unknown_options(request, "layout", "parts", "groups", "labels")
-    options = request.options
+    refuse_unknown_options(request, "layout", "parts", *OWN_OPTIONS)
     layout = choose_option(request, "layout", ("classes", "parts"))
     labelled = choose_option(request, "labels", ("folders", "none")) != "none"
     root = resolve_argument(request.argument, request.roots, "folder")
@@ -37,17 +35,10 @@ def make_folder(request: DatasetRequest) -> DatasetSource:
     card = made_card(f"folder-{safe_name(root.name)}", str(root))
     listing = list_images(root)
     if not labelled:
-        source = _unlabelled(root, card, listing)
-        places = [Place(label="", part="train", below=tuple(key.split("/")[:-1])) for key in source.keys]
-    else:
-        keys = [file.key for file in listing.files]
-        understood = understand(root, keys, layout=layout, parts=options.get("parts"))
-        source = read_folder(root, card, understood, listing)
-        places = [understood.place(key) for key in source.keys]
-    if how := options.get("groups"):
-        groups, remarks = make_groups(how, source.keys, places)
-        return replace(source, groups=groups, remarks=(*source.remarks, *remarks))
-    return replace(source, remarks=(*source.remarks, *missing_groups(places))) if labelled else source
+        return finish(_unlabelled(root, card, listing), request, lambda key: Place(below=tuple(key.split("/")[:-1])))
+    keys = [file.key for file in listing.files]
+    understood = understand(root, keys, layout=layout, parts=request.options.get("parts"))
+    return finish(read_folder(root, card, understood, listing), request, understood.place)
 
 
 def make_named_folder(request: DatasetRequest) -> DatasetSource:
@@ -82,25 +73,6 @@ def missing(card: DatasetCard, request: DatasetRequest) -> DataError:
     places = (*card.places[:1], *(edition.place for edition in card.editions))
     how = f"'gcdbench data fetch {card.name}' gets it." if card.downloads else f"get it from {card.source}."
     return missing_dataset(card.name, card.title, places, request.roots, how)
-
-
-def made_card(name: str, location: str) -> DatasetCard:
-    """A card for data that came without one; classes are filled in once they are known."""
-    return DatasetCard(
-        name=name,
-        title=f"data of the user's own in {location}",
-        modality="unknown",
-        classes=(),
-        licence="unknown",
-        citation="none",
-        source=location,
-        layout=location,
-    )
-
-
-def safe_name(text: str) -> str:
-    """``text`` reduced to what is safe in a folder name: letters and digits of any script stay."""
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "data"
 
 
 def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None) -> DatasetSource:

@@ -21,8 +21,8 @@ _SHOWN = 4
 class Place:
     """Where a file lies: its class and part ("" where it has none), and its folders below the class folder."""
 
-    label: str
-    part: str
+    label: str = ""
+    part: str = "train"
     below: tuple[str, ...] = ()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gcdbench.core.errors import DataError
-from gcdbench.datasets.sources.walk import read_regular
+from gcdbench.datasets.sources.regular import read_regular
 
 DELIMITERS = ",;\t"
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-IMAGE_SUFFIXES = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".jp2"}
-)
+from gcdbench.datasets.sources.kinds import is_image
+from gcdbench.datasets.sources.regular import open_regular, read_regular, require_regular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +45,10 @@ class FileReader:
 
     def __call__(self, index: int) -> bytes:
         return read_regular(self.path(index))
+
+    def open(self, index: int) -> BinaryIO:
+        """The file of sample ``index``, open for reading."""
+        return open_regular(self.path(index))
 
     def path(self, index: int) -> str:
         """Path of sample ``index``."""
@@ -93,27 +96,8 @@ def file_stamp(path: Path) -> str:
 def found_file(root: Path, key: str) -> FoundFile:
     """One file that a list names; raises OSError when it is not there, or is no regular file."""
     status = (root / key).stat()
-    _require_regular(status)
+    require_regular(status)
     return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))
-
-
-def read_regular(path: str | Path) -> bytes:
-    """The content of a file. A device, pipe or folder is an OSError at once: reading it might never end."""
-    with open(path, "rb", opener=_open_at_once) as file:
-        _require_regular(os.fstat(file.fileno()))
-        return file.read()
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK opening a pipe waits for somebody who writes into it.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _require_regular(status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
 
 
 def _stamp(status: os.stat_result) -> str:
@@ -153,7 +137,7 @@ def _walk(
                     ignored.append(IgnoredFile(key=key, reason=f"cannot be listed ({error.strerror})"))
         elif not stat.S_ISREG(entry_status.st_mode):
             ignored.append(IgnoredFile(key=key, reason="neither a file nor a folder"))
-        elif os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES:
+        elif is_image(entry.path):
             files.append(FoundFile(key=key, size=entry_status.st_size, stamp=_stamp(entry_status)))
         else:
             ignored.append(IgnoredFile(key=key, reason="not an image by its name"))
