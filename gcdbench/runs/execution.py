@@ -12,7 +12,7 @@ from gcdbench.core.errors import DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.core.work import available_cores
 from gcdbench.datasets.catalogue import call_factory
-from gcdbench.datasets.integrity import blocking_issues, require_truth
+from gcdbench.datasets.integrity import blocking_issues, find_leak, require_truth
 from gcdbench.datasets.roots import data_roots
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.images.image_store import ImageStore, prepare_store
@@ -84,7 +84,10 @@ def prepare_data(execution: Execution) -> Prepared:
     if plan.split is not None:
         require_same_images(plan.split, split)
         split = plan.split
-    issues = tuple(blocking_issues(source, store, np.asarray(ROLES)[split.roles]))
+    roles = np.asarray(ROLES)[split.roles]
+    if leaked := find_leak(store.sha256, roles).sentence([source.keys[i] for i in order]):
+        execution.listener(Note(message=f"{plan.dataset_text}: {leaked}"))
+    issues = tuple(blocking_issues(source, store, roles))
     if issues and not placement.accept_data_issues:
         raise DataError(
             f"The dataset '{plan.dataset_name}' has {len(issues)} problem(s) that would spoil a score, "

@@ -14,6 +14,7 @@ from gcdbench.core.work import Progress
 from gcdbench.datasets.integrity.blocking import class_name, mixed
 from gcdbench.datasets.integrity.duplicates import exact_groups, near_groups
 from gcdbench.datasets.integrity.images import blank_images, ignored_files, odd_modes, odd_sizes, unreadable_images
+from gcdbench.datasets.integrity.leaks import find_leak
 from gcdbench.datasets.integrity.report import Finding, Level, Report
 from gcdbench.datasets.integrity.scan import Scan, scan_images
 from gcdbench.datasets.integrity.truth import require_truth
@@ -99,6 +100,12 @@ def duplicate_findings(source: DatasetSource, scan: Scan, roles: Roles) -> Itera
                 message=f"{len(crossing)} groups of {kind} duplicates are in several roles",
                 groups=tuple(tuple(f"{source.keys[i]} ({roles[i]})" for i in group) for group in crossing),
             )
+    leak = find_leak(hex_digests(scan.digests), np.where(scan.readable, roles, ""))
+    if len(leak):
+        message = (
+            f"{len(leak)} test images are byte for byte labelled ones, so that a score on the test part counts them"
+        )
+        yield Finding(level="warning", kind="test-as-labelled", message=message, groups=leak.pairs(source.keys))
 
 
 def _sorted_by_class(
