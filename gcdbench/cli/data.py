@@ -61,11 +61,11 @@ def show(
     from dataclasses import asdict
 
     from gcdbench.datasets.catalogue import describe
-    from gcdbench.datasets.protocols import describe_protocols
+    from gcdbench.datasets.protocols import describe_protocols, with_imported
     from gcdbench.plugins.manager import get_manager
 
     options = parse_options(dataset_set)
-    card = describe(dataset, get_manager(), data_root=data_root, options=options)
+    card = with_imported(describe(dataset, get_manager(), data_root=data_root, options=options))
     contents = _contents(dataset, data_root, options, workers) if ":" in dataset else ""
     if as_json:
         echo_json({**asdict(card), **({"contents": contents} if contents else {})})

@@ -86,10 +86,70 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
 @split.command("import")
 @click.argument("file", type=_FILE)
 @common_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["manifest", "ssb"]),
+    default="manifest",
+    show_default=True,
+    help="manifest: of 'gcdbench data split export'; ssb: a published list of old and new classes (.json, .pkl).",
+)
+@click.option("--name", default="ssb", show_default=True, help="ssb: what the protocol shall be called.")
+@click.option(
+    "--label-fraction", type=float, default=0.5, show_default=True, help="ssb: labelled share of old classes."
+)
 def import_(
+    file: Path,
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    form: str,
+    name: str,
+    label_fraction: float,
+) -> None:
+    """Take over a split from elsewhere, and keep it.
+
+    A manifest is checked against the images on this machine. A list of classes becomes a protocol of the dataset,
+    chosen by --protocol; it needs no images here, and nothing in the file is ever executed.
+    """
+    if form == "ssb":
+        _import_classes(file, dataset, name, label_fraction)
+    else:
+        _import_manifest(file, dataset, data_root, dataset_set, workers)
+
+
+def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) -> None:
+    from gcdbench.core.errors import ConfigError, DataError
+    from gcdbench.datasets.card import CardProtocol
+    from gcdbench.datasets.catalogue import find_card
+    from gcdbench.datasets.imported import keep_protocol
+    from gcdbench.datasets.sources.regular import read_regular
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.splits.class_split import read_class_split
+
+    if not 0 < label_fraction <= 1:
+        raise ConfigError(f"--label-fraction must be above 0 and at most 1, not {label_fraction}.")
+    card = find_card(dataset, get_manager())
+    try:
+        data = read_regular(file)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}.") from None
+    found = read_class_split(file, data, card.classes)
+    protocol = CardProtocol(
+        name=name, old_classes=found.old, label_fraction=label_fraction, citation=f"imported from {file.name}"
+    )
+    kept = keep_protocol(card, protocol)
+    counts = f"{len(found.old)} old and {len(found.new)} new classes"
+    click.echo(
+        f"{card.name}: {counts}, {100 * label_fraction:g} % of the old ones labelled; --protocol {name} uses it."
+    )
+    click.echo(f"Kept as {kept}")
+
+
+def _import_manifest(
     file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
 ) -> None:
-    """Check a split from elsewhere against the images on this machine, and keep it."""
     from gcdbench.core.files import write_bytes
     from gcdbench.core.places import user_data_dir
     from gcdbench.datasets.sources.own import safe_name

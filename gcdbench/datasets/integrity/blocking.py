@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gcdbench.core.arrays import IntArray
 from gcdbench.datasets.integrity.counts import count_findings
 from gcdbench.datasets.source import UNKNOWN, DatasetSource
+from gcdbench.datasets.sources.records import RecordReader
 from gcdbench.datasets.sources.walk import FileReader
 from gcdbench.images.image_store import ImageStore
 
@@ -24,7 +25,7 @@ def blocking_issues(source: DatasetSource, store: ImageStore, roles: NDArray[np.
     used = np.asarray(roles) != ""
     labels = source.labels[store.order]
     keys = source.keys
-    issues = [] if not isinstance(source.raw, FileReader) else _wrong_counts(source)
+    issues = _wrong_counts(source) if isinstance(source.raw, (FileReader, RecordReader)) else []
     _, content = np.unique(np.asarray(store.sha256), return_inverse=True)
     told = used & (labels != UNKNOWN)
     for rows in mixed(content[told], labels[told]):

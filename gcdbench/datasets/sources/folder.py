@@ -75,22 +75,32 @@ def missing(card: DatasetCard, request: DatasetRequest) -> DataError:
     return missing_dataset(card.name, card.title, places, request.roots, how)
 
 
-def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None) -> DatasetSource:
+def scan_folder(
+    root: Path, card: DatasetCard, *, test_root: Path | None = None, only_classes: bool = False
+) -> DatasetSource:
     """List the images below ``root``, a folder of the card's classes.
 
-    ``test_root`` is a second folder of the same classes that holds the test part.
+    ``test_root`` is a second folder of the same classes that holds the test part. With ``only_classes`` folders of
+    other names are not looked into.
     """
-    return read_folder(root, card, Layout(), list_images(root), test_root=test_root)
+    wanted = set(card.classes).__contains__ if only_classes else None
+    listing = list_images(root, wanted=wanted)
+    test = None if test_root is None else (test_root, list_images(test_root, wanted=wanted))
+    return read_folder(root, card, Layout(), listing, test=test)
 
 
 def read_folder(
-    root: Path, card: DatasetCard, layout: Layout, listing: Listing, *, test_root: Path | None = None
+    root: Path, card: DatasetCard, layout: Layout, listing: Listing, *, test: tuple[Path, Listing] | None = None
 ) -> DatasetSource:
-    """The dataset that lies below ``root``. Without classes in the card they are the names of the folders, sorted."""
+    """The dataset that lies below ``root``. Without classes in the card they are the names of the folders, sorted.
+
+    ``test`` is a second folder, which holds the test part, and what was found in it.
+    """
+    test_root = None if test is None else test[0]
     samples = [_Sample(file=file, key=file.key, path=file.key, place=layout.place(file.key)) for file in listing.files]
     ignored = list(listing.ignored)
-    if test_root is not None:
-        more = list_images(test_root)
+    if test is not None:
+        test_root, more = test
         samples += [
             _Sample(
                 file=file,
