@@ -45,8 +45,8 @@ def named_protocol(name: str | None, card: DatasetCard | None, dataset: str) -> 
         return generic_protocol(name, old_count=usual.old_count if usual else None)
     raise ConfigError(
         f"The dataset '{dataset}' has no protocol '{name}'; it has {', '.join(protocol_names(card))}.",
-        hint=f"Leave --protocol out for {default_protocol(card)}; 'gcdbench data show {dataset}' describes them; published "
-        "lists of old classes are taken over by 'gcdbench data split import --format ssb'.",
+        hint=f"Leave --protocol out for {default_protocol(card)}; 'gcdbench data show {dataset}' describes them; "
+        "'gcdbench data split import --format ssb' takes over published lists of old classes.",
     )
 
 

@@ -12,4 +12,4 @@ FOLDER = Path(__file__).resolve().parent
 
 def suites() -> list[SuiteSpec]:
     """One suite for each TOML file."""
-    return [SuiteSpec(name=f"{STUDY}/{path.stem}", file=str(path)) for path in sorted(FOLDER.glob("*.toml"))]
+    return [SuiteSpec(name=f"{STUDY}/{path.stem}", api=2, file=str(path)) for path in sorted(FOLDER.glob("*.toml"))]
