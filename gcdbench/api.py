@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
 from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError, WeightsError
 from gcdbench.datasets.card import DatasetCard, load_card
-from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource, Remark
 from gcdbench.images.image_set import ImageSet
 from gcdbench.metrics.score import Score, ScoreCatalogue, percent
 from gcdbench.splits.data import GCDData
@@ -87,6 +87,7 @@ __all__ = [
     "HEAD_ERROR_TERMS",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
+    "UNKNOWN",
     "Backbone",
     "Batch",
     "Bounds",
@@ -112,6 +113,7 @@ __all__ = [
     "Positive",
     "Prediction",
     "Record",
+    "Remark",
     "Request",
     "RunContext",
     "Score",
