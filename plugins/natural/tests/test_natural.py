@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,13 @@ OLD_SHARE = {"cifar10": 1 / 3, "cifar100": 2 / 3, "imagenet-100": 1 / 3, "cub-20
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator:
-    """``gcdbench`` with this package as a local plugin file, on a machine without data."""
+    """``gcdbench`` with this package, on a machine without data."""
     from gcdbench.cli.main import command
     from gcdbench.plugins.manager import get_manager
 
-    monkeypatch.syspath_prepend(str(PACKAGE))
-    monkeypatch.setenv("GCDBENCH_PLUGINS", str(PACKAGE / "gcdbench_natural" / "plugin.py"))
+    if not entry_points(group="gcdbench", name="natural"):  # not installed: as a local plugin file
+        monkeypatch.syspath_prepend(str(PACKAGE))
+        monkeypatch.setenv("GCDBENCH_PLUGINS", str(PACKAGE / "gcdbench_natural" / "plugin.py"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.setenv("GCDBENCH_RUNS", str(tmp_path / "runs"))
