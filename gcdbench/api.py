@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gcdbench.core.config import ADDED_LATER, Bounds, Count, NotNegative, Positive, Share
 from gcdbench.core.errors import ConfigError, DataError, GCDBenchError, TrainingError, WeightsError
 from gcdbench.datasets.card import DatasetCard, load_card
-from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource, Remark
 from gcdbench.images.image_set import ImageSet
 from gcdbench.metrics.score import Score, ScoreCatalogue, percent
 from gcdbench.splits.data import GCDData
@@ -96,6 +96,7 @@ __all__ = [
     "HEAD_ERROR_TERMS",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
+    "UNKNOWN",
     "Backbone",
     "Batch",
     "Bounds",
@@ -123,6 +124,7 @@ __all__ = [
     "Prediction",
     "Prototypes",
     "Record",
+    "Remark",
     "Request",
     "RunContext",
     "Score",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gcdbench.cli.data_cache import cache
-from gcdbench.cli.data_common import common_options, open_named, shown_progress
+from gcdbench.cli.data_common import common_options, open_named, parse_options, shown_progress
 from gcdbench.cli.data_fetch import fetch
 from gcdbench.cli.data_split import split
 from gcdbench.cli.options import data_root_option, echo_json, json_option
@@ -52,21 +52,27 @@ def list_(data_root: Path | None, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("dataset")
+@common_options
 @json_option
-def show(dataset: str, as_json: bool) -> None:
-    """Show the card of a dataset."""
+def show(
+    dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, as_json: bool
+) -> None:
+    """Show the card of a dataset; of folder:<path> and csv:<file> one that is made from what lies there."""
     from dataclasses import asdict
 
-    from gcdbench.datasets.catalogue import find_card
-    from gcdbench.datasets.protocols import describe_protocols
+    from gcdbench.datasets.catalogue import describe
+    from gcdbench.datasets.protocols import describe_protocols, with_imported
     from gcdbench.plugins.manager import get_manager
 
-    card = find_card(dataset, get_manager())
+    options = parse_options(dataset_set)
+    card = with_imported(describe(dataset, get_manager(), data_root=data_root, options=options))
+    contents = _contents(dataset, data_root, options, workers) if ":" in dataset else ""
     if as_json:
-        echo_json(asdict(card))
+        echo_json({**asdict(card), **({"contents": contents} if contents else {})})
         return
     click.echo(f"{card.name}: {card.title}")
+    if contents:
+        click.echo(f"  {'contents':10}{contents} (the same images in the same classes have the same digits)")
     for name in ("modality", "licence", "citation", "source", "layout", "grouping"):
         value = getattr(card, name)
         if value:
@@ -87,6 +93,19 @@ def show(dataset: str, as_json: bool) -> None:
             click.echo(f"  {title}: {line}")
     for name in card.downloads:
         click.echo(f"  download: {name} ({card.checksums.get(name, 'no published checksum')})")
+
+
+def _contents(dataset: str, data_root: Path | None, options: dict[str, str], workers: int | None) -> str:
+    """What tells two folders of one name apart."""
+    from gcdbench.core.places import cache_dir
+    from gcdbench.core.work import available_cores
+    from gcdbench.datasets.catalogue import open_dataset
+    from gcdbench.datasets.integrity.contents import contents_digest
+    from gcdbench.images.hashing import content_hashes
+    from gcdbench.plugins.manager import get_manager
+
+    source = open_dataset(dataset, get_manager(), data_root=data_root, options=options)
+    return contents_digest(source, content_hashes(source, cache_dir(), workers=workers or available_cores()))
 
 
 @command.command()

@@ -30,18 +30,22 @@ def common_options(function: F) -> F:
 def open_named(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...] = (), image_size: int | None = None
 ) -> DatasetSource:
-    """Open the dataset that the user named."""
-    from gcdbench.core.errors import ConfigError
+    """Open the dataset that the user named, and say how it was understood."""
     from gcdbench.datasets.catalogue import open_dataset
     from gcdbench.plugins.manager import get_manager
 
-    options = {}
-    for text in dataset_set:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise ConfigError(f"'{text}' is not of the form KEY=VALUE.")
-        options[key.strip()] = value.strip()
-    return open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
+    options = parse_options(dataset_set)
+    source = open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
+    for remark in source.remarks:
+        click.echo(f"{remark.level.capitalize()}: {remark.message}.", err=True)
+    return source
+
+
+def parse_options(dataset_set: tuple[str, ...]) -> dict[str, str]:
+    """The options of a dataset, from the texts of ``--dataset-set``."""
+    from gcdbench.core.config import parse_assignment
+
+    return dict(parse_assignment(text) for text in dataset_set)
 
 
 @contextmanager

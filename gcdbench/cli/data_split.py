@@ -86,13 +86,73 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
 @split.command("import")
 @click.argument("file", type=_FILE)
 @common_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["manifest", "ssb"]),
+    default="manifest",
+    show_default=True,
+    help="manifest: of 'gcdbench data split export'; ssb: a published list of old and new classes (.json, .pkl).",
+)
+@click.option("--name", default="ssb", show_default=True, help="ssb: what the protocol shall be called.")
+@click.option(
+    "--label-fraction", type=float, default=0.5, show_default=True, help="ssb: labelled share of old classes."
+)
 def import_(
+    file: Path,
+    dataset: str,
+    data_root: Path | None,
+    dataset_set: tuple[str, ...],
+    workers: int | None,
+    form: str,
+    name: str,
+    label_fraction: float,
+) -> None:
+    """Take over a split from elsewhere, and keep it.
+
+    A manifest is checked against the images on this machine. A list of classes becomes a protocol of the dataset,
+    chosen by --protocol; it needs no images here, and nothing in the file is ever executed.
+    """
+    if form == "ssb":
+        _import_classes(file, dataset, name, label_fraction)
+    else:
+        _import_manifest(file, dataset, data_root, dataset_set, workers)
+
+
+def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) -> None:
+    from gcdbench.core.errors import ConfigError, DataError
+    from gcdbench.core.regular_files import read_regular
+    from gcdbench.datasets.card import CardProtocol
+    from gcdbench.datasets.catalogue import find_card
+    from gcdbench.datasets.imported import keep_protocol
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.splits.class_split import read_class_split
+
+    if not 0 < label_fraction <= 1:
+        raise ConfigError(f"--label-fraction must be above 0 and at most 1, not {label_fraction}.")
+    card = find_card(dataset, get_manager())
+    try:
+        data = read_regular(file)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}.") from None
+    found = read_class_split(file, data, card.classes)
+    protocol = CardProtocol(
+        name=name, old_classes=found.old, label_fraction=label_fraction, citation=f"imported from {file.name}"
+    )
+    kept = keep_protocol(card, protocol)
+    counts = f"{len(found.old)} old and {len(found.new)} new classes"
+    click.echo(
+        f"{card.name}: {counts}, {100 * label_fraction:g} % of the old ones labelled; --protocol {name} uses it."
+    )
+    click.echo(f"Kept as {kept}")
+
+
+def _import_manifest(
     file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
 ) -> None:
-    """Check a split from elsewhere against the images on this machine, and keep it."""
     from gcdbench.core.files import write_bytes
     from gcdbench.core.places import user_data_dir
-    from gcdbench.datasets.sources.folder import safe_name
+    from gcdbench.datasets.sources.own import safe_name
     from gcdbench.splits.split_file import read_split, require_same_images
 
     theirs = read_split(file)
@@ -123,6 +183,7 @@ def _make(
 
     from gcdbench.core.places import cache_dir
     from gcdbench.core.work import available_cores
+    from gcdbench.datasets.integrity import require_truth
     from gcdbench.datasets.protocols import card_of, named_protocol
     from gcdbench.images.hashing import content_hashes, content_order, hex_digests
     from gcdbench.plugins.manager import get_manager
@@ -130,6 +191,7 @@ def _make(
     from gcdbench.splits.protocol import renamed
 
     source = open_named(dataset, data_root, dataset_set)
+    require_truth(source)
     name = dataset.partition(":")[0]
     if rules is None:
         named = named_protocol(protocol, card_of(name, get_manager()), name)

@@ -82,7 +82,7 @@ def command(
     if options and dataset_name is None:
         raise ConfigError("--dataset-set needs --dataset: the run's own dataset has the options it was made with.")
     own = open_images(
-        first.record.dataset if dataset_name is None else dataset_name,
+        first.dataset_text if dataset_name is None else dataset_name,
         manager,
         image_size=first.record.image_size,
         options=first.record.dataset_options if dataset_name is None else options,

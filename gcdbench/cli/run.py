@@ -146,7 +146,7 @@ def _expected_duration(plan: Plan) -> str:
     from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.presets import get_preset
 
-    total = expected_images(plan.dataset, plan.dataset_options)
+    total = expected_images(plan.dataset, plan.dataset_options, argument=plan.dataset_argument)
     if total is None:
         return "duration unknown"
     seconds = plan.training.epochs * total * 2 / get_preset(plan.preset, get_manager()).views_per_second

@@ -18,6 +18,23 @@ _NAMED = (
     ("ham10000", "ham10000:make_ham10000", "skin lesions, 7 classes, 10,015 images, grouped by lesion", ()),
     ("pbc", "folder:make_named_folder", "blood cells, 8 classes, 17,092 images", ()),
     ("kvasir-seg", "kvasir_seg:make_kvasir_seg", "polyps with masks, for attention scores only", ("masks",)),
+    (
+        "cifar10",
+        "records:make_cifar",
+        "photographs of 32 x 32 pixels, 10 classes, 50,000 + 10,000 images",
+        ("natural",),
+    ),
+    (
+        "cifar100",
+        "records:make_cifar",
+        "photographs of 32 x 32 pixels, 100 classes, 50,000 + 10,000 images",
+        ("natural",),
+    ),
+    ("imagenet-100", "imagenet:make_imagenet_subset", "photographs, 100 classes of an ImageNet folder", ("natural",)),
+    ("cub-200-2011", "cub:make_cub", "birds, 200 species, 5,994 + 5,794 images", ("natural",)),
+    ("stanford-cars", "cars:make_cars", "cars, 196 models, 8,144 + 8,041 images", ("natural",)),
+    ("fgvc-aircraft", "aircraft:make_aircraft", "aircraft, 100 variants, 6,667 + 3,333 images", ("natural",)),
+    ("herbarium-19", "herbarium:make_herbarium", "herbarium sheets, 683 species, 34,225 + 2,679 images", ("natural",)),
 )
 
 MEDMNIST = {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gcdbench.core.errors import ConfigError, DataError, GCDBenchError
 from gcdbench.datasets.builtin import MEDMNIST
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.roots import MissingDatasetError, data_roots
-from gcdbench.datasets.source import DatasetRequest, DatasetSource
+from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -85,12 +87,43 @@ def find_card(text: str, manager: PluginManager) -> DatasetCard:
     return load_card(Path(spec.card))
 
 
-def expected_images(spec: DatasetSpec, options: Mapping[str, str]) -> int | None:
-    """How many images a dataset has with these options, by its plugin or its card; None where neither can tell."""
+def describe(
+    text: str, manager: PluginManager, *, data_root: Path | None = None, options: Mapping[str, str] | None = None
+) -> DatasetCard:
+    """The card of a dataset; of ``folder:`` and ``csv:`` one that is made from what lies there, with its counts."""
+    if not manager.get("datasets", text.partition(":")[0]).takes_argument:
+        return find_card(text, manager)
+    source = open_dataset(text, manager, data_root=data_root, options=options)
+    parts = np.full(len(source), "train") if source.partition is None else source.partition
+    counted = {
+        part: replace(source, partition=None, labels=np.where(parts == part, source.labels, UNKNOWN)).class_counts
+        for part in ("train", "test")
+    }
+    has_test = bool((parts == "test").any())
+    return replace(
+        source.card,
+        counts=tuple(counted["train"]),
+        test_counts=tuple(counted["test"]) if has_test else None,
+        samples={part: int((parts == part).sum()) for part in ("train", "test") if part == "train" or has_test},
+        notes=tuple(remark.message for remark in source.remarks),
+    )
+
+
+def expected_images(
+    spec: DatasetSpec, options: Mapping[str, str], *, argument: str | None = None, data_root: Path | None = None
+) -> int | None:
+    """How many images a run on a dataset will meet, by its plugin or its card; None where neither can tell.
+
+    With the ``argument`` of ``folder:`` and ``csv:`` it is what lies there.
+    """
     try:
         counted = spec.size(options)
         if counted is None and spec.card is not None:
             counted = load_card(Path(spec.card)).total
+        if counted is None and argument is not None:
+            roots = data_roots(data_root)
+            request = DatasetRequest(name=spec.name, roots=roots, argument=argument, options=dict(options))
+            counted = len(call_factory(spec, request))
     except Exception:  # a third party's function; opening the dataset says what is wrong with an option or a card
         return None
     return counted

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import os
 import shutil
+import tarfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -16,6 +18,8 @@ from gcdbench.core.errors import DataError
 from gcdbench.core.work import Progress
 from gcdbench.datasets.card import DatasetCard
 from gcdbench.datasets.checksums import file_checksum
+
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 _BLOCK = 2**20
 _TIMEOUT = 30.0
@@ -36,7 +40,7 @@ def fetch_dataset(
             hint=f"Layout: {card.layout}",
         )
     targets = [root / name for name in files or tuple(card.downloads)]
-    archives = [target for target in targets if target.suffix == ".zip"]
+    archives = [target for target in targets if target.name.endswith(ARCHIVES)]
     if archives and (place := root / card.places[0]).exists():
         raise DataError(f"{place} exists already; remove it before fetching '{card.name}' again.")
     for target in targets:
@@ -104,24 +108,50 @@ def _receive(address: str, part: Path, progress: Progress | None) -> None:
 
 
 def unpack(archive: Path, folder: Path, progress: Progress | None = None) -> None:
-    """Unpack a zip file into ``folder``; its entries appear there only when all of them were written."""
+    """Unpack an archive into ``folder``; its entries appear there only when all of them were written."""
     temporary = folder / f".unpacking-{archive.stem}"
     try:
-        with zipfile.ZipFile(archive) as packed:
-            members = packed.infolist()
-            shutil.rmtree(temporary, ignore_errors=True)  # of a killed attempt: its room counts as free
-            require_space(folder, sum(member.file_size for member in members), f"Unpacking {archive.name}")
-            for done, member in enumerate(members, start=1):
-                packed.extract(member, temporary)  # names that would leave the folder are made harmless by zipfile
-                if progress and (done % 100 == 0 or done == len(members)):
-                    progress(f"unpacking {archive.name}", done, len(members))
+        shutil.rmtree(temporary, ignore_errors=True)  # of a killed attempt: its room counts as free
+        if archive.suffix == ".zip":
+            _unpack_zip(archive, temporary, progress)
+        else:
+            _unpack_tar(archive, temporary, progress)
         for entry in temporary.iterdir():
             if (folder / entry.name).exists():
                 raise DataError(f"{folder / entry.name} exists already; remove it before unpacking {archive.name}.")
             os.replace(entry, folder / entry.name)
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"{archive} is not a complete zip file: {error}.", hint="Delete it and fetch it again."
+            f"{archive} is not a complete archive: {error}.", hint="Delete it and fetch it again."
         ) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unpack_zip(archive: Path, target: Path, progress: Progress | None) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        members = packed.infolist()
+        require_space(target.parent, sum(member.file_size for member in members), f"Unpacking {archive.name}")
+        for done, member in enumerate(members, start=1):
+            packed.extract(member, target)  # names that would leave the folder are made harmless by zipfile
+            _tell(progress, archive, done, len(members))
+
+
+def _unpack_tar(archive: Path, target: Path, progress: Progress | None) -> None:
+    if not hasattr(tarfile, "data_filter"):
+        raise DataError(
+            f"This Python cannot unpack {archive} safely.",
+            hint=f"Unpack it into {target.parent} by hand, or use Python 3.11.4 or later.",
+        )
+    with tarfile.open(archive) as packed:
+        members = packed.getmembers()
+        require_space(target.parent, sum(member.size for member in members), f"Unpacking {archive.name}")
+        for done, member in enumerate(members, start=1):
+            # "data" refuses names and links that lead out of the folder, devices, and special permissions.
+            packed.extract(member, target, filter="data")
+            _tell(progress, archive, done, len(members))
+
+
+def _tell(progress: Progress | None, archive: Path, done: int, total: int) -> None:
+    if progress and (done % 100 == 0 or done == total):
+        progress(f"unpacking {archive.name}", done, total)

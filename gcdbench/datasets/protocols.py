@@ -6,12 +6,14 @@ Which of them is the default is a fact on the card, so it never depends on what 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.datasets.card import CardProtocol, DatasetCard, load_card
+from gcdbench.datasets.imported import imported_protocols
 from gcdbench.splits.protocol import GENERIC, Protocol, generic_protocol
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ def named_protocol(name: str | None, card: DatasetCard | None, dataset: str) -> 
         return generic_protocol(name, old_count=usual.old_count if usual else None)
     raise ConfigError(
         f"The dataset '{dataset}' has no protocol '{name}'; it has {', '.join(protocol_names(card))}.",
-        hint=f"Leave --protocol out for {default_protocol(card)}; 'gcdbench data show {dataset}' describes them.",
+        hint=f"Leave --protocol out for {default_protocol(card)}; 'gcdbench data show {dataset}' describes them; "
+        "'gcdbench data split import --format ssb' takes over published lists of old classes.",
     )
 
 
@@ -71,8 +74,17 @@ def _describe(protocol: CardProtocol) -> str:
 
 
 def planning_card(spec: DatasetSpec) -> DatasetCard | None:
-    """The card of a registered dataset, as far as planning needs one: without looking at the data."""
-    return _card_at(spec.card) if spec.card else None
+    """The card of a registered dataset, as far as planning needs one: without looking at the data.
+
+    Protocols that the user imported stand beside the card's own.
+    """
+    return with_imported(_card_at(spec.card)) if spec.card else None
+
+
+def with_imported(card: DatasetCard) -> DatasetCard:
+    """The card with the protocols that the user imported for its dataset; the default stays the card's."""
+    imported = imported_protocols(card)
+    return replace(card, protocols={**imported, **card.protocols}) if imported else card
 
 
 def card_of(dataset: str, manager: PluginManager) -> DatasetCard | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from gcdbench.core.errors import DataError
 
 if TYPE_CHECKING:
     from gcdbench.datasets.card import DatasetCard
+
+
+UNKNOWN = -1
+"""The label of an image whose class is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +36,20 @@ class DatasetRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remark:
+    """What a user should know of how a dataset was read: what was understood, left out or not said."""
+
+    kind: str
+    message: str
+    level: Literal["note", "warning"] = "note"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetSource:
     """A dataset as it lies on the disk (or is made by code), before any split.
 
-    keys: one stable name a sample, for people (a relative path); never shown to a method.
-    labels: (N,) index into ``card.classes``.
+    keys: one stable name per sample, for people (a relative path); never shown to a method.
+    labels: (N,) index into ``card.classes``; :data:`UNKNOWN` for images whose class nobody has told.
     partition: (N,) ``"train"`` or ``"test"``; a dataset without a test part is all ``"train"``.
     groups: (N,) patient or lesion names that a split must keep together, or None.
     raw: ``raw(i)`` gives the bytes of sample i as stored: an encoded image file, or, where
@@ -58,6 +71,10 @@ class DatasetSource:
     location: str = ""
     fingerprint: str | None = None
     """A cheap token that changes whenever any content may have changed (sizes and times of the files)."""
+    remarks: tuple[Remark, ...] = ()
+    """What the user is told when the dataset is opened, and what an audit reports with the rest."""
+    accepted_issues: tuple[str, ...] = ()
+    """Faults that the user chose to live with by an option of the dataset; recorded with every run."""
 
     def __post_init__(self) -> None:
         other = [] if self.partition is None else sorted(set(np.unique(self.partition).tolist()) - {"train", "test"})
@@ -68,3 +85,9 @@ class DatasetSource:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def class_counts(self) -> list[int]:
+        """Images of each class; those of unknown class count nowhere."""
+        known = self.labels[self.labels >= 0]
+        return [int(count) for count in np.bincount(known, minlength=len(self.card.classes))]

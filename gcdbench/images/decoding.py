@@ -44,7 +44,7 @@ def open_image(data: bytes) -> Image.Image:
     except Image.DecompressionBombError:
         raise UnreadableImageError("more pixels than can be decoded safely") from None
     except UnidentifiedImageError:
-        raise UnreadableImageError("not an image file that Pillow knows") from None
+        raise UnreadableImageError("not an image file that Pillow knows, and not DICOM") from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, MemoryError) as error:
         raise UnreadableImageError(str(error) or type(error).__name__) from None
     return image

@@ -73,7 +73,8 @@ def refuse_unreadable(source: DatasetSource, failures: list[tuple[int, str]]) ->
     more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
     return DataError(
         f"{len(failures)} of {len(source)} images of '{source.card.name}' cannot be read: {shown}{more}.",
-        hint=f"'gcdbench data audit' lists them all; repair or remove them in {source.location}.",
+        hint=f"'gcdbench data audit' lists them all; repair or remove them in {source.location}; with folder: and csv: "
+        "they can be left out, --dataset-set on_unreadable=skip.",
     )
 
 

@@ -12,12 +12,12 @@ from gcdbench.core.errors import DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.core.work import available_cores
 from gcdbench.datasets.catalogue import call_factory
-from gcdbench.datasets.integrity import blocking_issues
+from gcdbench.datasets.integrity import blocking_issues, find_leak, require_truth
 from gcdbench.datasets.roots import data_roots
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.images.image_store import ImageStore, prepare_store
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.events import Listener, Progress, ignore, make_event
+from gcdbench.runs.events import Listener, Note, Progress, ignore, make_event
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan
 from gcdbench.splits.manifest import ROLES, SplitManifest, make_split
@@ -61,6 +61,9 @@ def prepare_data(execution: Execution) -> Prepared:
     source = call_factory(plan.dataset, request)
     if source.card.purpose != "classification":
         raise DataError(f"The dataset '{plan.dataset_name}' has no classes to discover: it only serves to score masks.")
+    for remark in source.remarks:
+        execution.listener(Note(message=f"{plan.dataset_text}: {remark.message}"))
+    require_truth(source)
     store = prepare_store(
         source,
         plan.settings.image_size,
@@ -81,7 +84,10 @@ def prepare_data(execution: Execution) -> Prepared:
     if plan.split is not None:
         require_same_images(plan.split, split)
         split = plan.split
-    issues = tuple(blocking_issues(source, store, np.asarray(ROLES)[split.roles]))
+    roles = np.asarray(ROLES)[split.roles]
+    if leaked := find_leak(store.sha256, roles).sentence([source.keys[i] for i in order]):
+        execution.listener(Note(message=f"{plan.dataset_text}: {leaked}"))
+    issues = tuple(blocking_issues(source, store, roles))
     if issues and not placement.accept_data_issues:
         raise DataError(
             f"The dataset '{plan.dataset_name}' has {len(issues)} problem(s) that would spoil a score, "
@@ -89,7 +95,7 @@ def prepare_data(execution: Execution) -> Prepared:
             hint=f"See 'gcdbench data audit {plan.dataset_text}'; with --accept-data-issues it goes on, and a run "
             "records them.",
         )
-    return Prepared(source=source, store=store, split=split, issues=issues)
+    return Prepared(source=source, store=store, split=split, issues=(*issues, *source.accepted_issues))
 
 
 def task_info(plan: Plan, split: SplitManifest) -> TaskInfo:

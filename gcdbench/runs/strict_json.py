@@ -6,15 +6,16 @@ one :class:`StoreError` that names the file, so that one bad run never takes a w
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from gcdbench.core import regular_files
 from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_json
 from gcdbench.core.identity import digest
@@ -33,14 +34,10 @@ class NotJSON(StoreError):
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     """A regular file to read from; whatever else has its name, and whatever goes wrong, is a StoreError."""
     try:
-        # Not blocking: a pipe in the place of a file would be waited for until somebody writes to it.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise StoreError(f"'{path}' is not a regular file.")
+        with regular_files.open_regular(path) as file:
             yield file
     except FileNotFoundError:
         raise StoreError(f"'{path}' does not exist.") from None

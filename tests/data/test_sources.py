@@ -12,7 +12,7 @@ from PIL import Image
 from gcdbench.core.errors import DataError
 from gcdbench.datasets.card import load_card
 from gcdbench.datasets.source import DatasetSource
-from gcdbench.datasets.sources.folder import safe_name
+from gcdbench.datasets.sources.own import safe_name
 from gcdbench.images.decoding import decode_pixels
 from tests.data.conftest import noise_image
 from tests.data.loading import opened, refused
@@ -246,11 +246,11 @@ def test_csv_with_two_columns_has_no_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("file,label\nx.png,a\n", "no column 'path'"),
+        ("name,label\nx.png,a\n", "no column 'path' (or file, filename, "),
         ("path,label\n", "lists no images"),
         ("path,label\nx.png,a\nw.png,b\n", "line 3: 'w.png'"),
         ("path,label\nx.png,a\nx.png,b\n", "listed before, in line 2, as 'a'"),
-        ("path,label\nx.png,\n", "line 2: 'x.png' has no label"),
+        ("path,label\n,a\n", "line 2, names no file"),
         ("path,label,part\nx.png,a,tset\n", "the part 'tset'"),
     ],
 )

@@ -109,6 +109,25 @@ def test_pictures_and_numbers_of_one_run(call: Callable[..., Result], trained: t
         assert np.asarray(Image.open(path)).std() > 0
 
 
+def test_a_run_on_a_folder_of_ones_own(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
+    """The record names the dataset by its made card; the images are found again by what the user wrote."""
+    rng = np.random.default_rng(0)
+    for label in "ab":
+        (tmp_path / "mine" / label).mkdir(parents=True)
+        for index in range(12):
+            pixels = rng.integers(0, 256, (36, 36, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "mine" / label / f"{index}.png")
+    settings = ("backbone=tiny", "image_size=32", "views=bank:2", "epochs=1", "batch_size=8")
+    assigned = [text for setting in settings for text in ("--set", setting)]
+    ran = call("run", "-m", "small", "-d", f"folder:{tmp_path / 'mine'}", *assigned)
+    assert ran.exit_code == 0, ran.output
+    assert "duration unknown" not in ran.stdout
+    run = Path(ran.stdout.rpartition("Stored in ")[2].strip()).name
+    result = call("explain", run, "--count", "2", "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.output
+    assert len(list((tmp_path / "out" / "maps").iterdir())) == 2
+
+
 def test_masks_are_scored_without_pictures(call: Callable[..., Result], trained: tuple, tmp_path: Path) -> None:
     result = call("explain", trained[2]["small"], "--count", "0", "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0, result.output

@@ -10,7 +10,8 @@ import pytest
 from gcdbench.methods.builtin import CIFAR10, METHODS
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import MethodSpec
-from gcdbench.runs.plan import RunRequest, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 
 # What each method's published scripts say: the default (what all scripts agree on, else the code's own default where a
 # script uses it, else what most scripts use), and CIFAR-10 (CMS has CIFAR-100, GCD Cars and DCCL CUB instead).
@@ -29,7 +30,7 @@ SCRIPTS: dict[str, dict[str, tuple[float, float]]] = {
 
 
 def settings_of(method: str, variant: str | None) -> dict[str, Any]:
-    plan = make_plan(RunRequest(method=method, dataset="phantom", variant=variant), PluginManager(points=[]))
+    plan = make_plan(Request(method=method, dataset="phantom", variant=variant), PluginManager(points=[]))
     return asdict(plan.config)
 
 

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.work import Progress
-from gcdbench.datasets.integrity.blocking import mixed
+from gcdbench.datasets.integrity.blocking import class_name, mixed
 from gcdbench.datasets.integrity.duplicates import exact_groups, near_groups
 from gcdbench.datasets.integrity.images import blank_images, ignored_files, odd_modes, odd_sizes, unreadable_images
+from gcdbench.datasets.integrity.leaks import find_leak
 from gcdbench.datasets.integrity.report import Finding, Level, Report
 from gcdbench.datasets.integrity.scan import Scan, scan_images
-from gcdbench.datasets.source import DatasetSource
+from gcdbench.datasets.integrity.truth import require_truth
+from gcdbench.datasets.source import UNKNOWN, DatasetSource
 from gcdbench.images.hashing import content_order, hex_digests
 from gcdbench.splits.manifest import ROLES, make_split
 from gcdbench.splits.protocol import Protocol
@@ -44,10 +46,10 @@ def audit(source: DatasetSource, protocol: Protocol, *, workers: int, progress: 
     findings += odd_sizes(source, scan)
     findings += blank_images(source, scan)
     findings += ignored_files(source)
+    findings += remarks(source)
     findings += imbalance(source)
-    counts = np.bincount(source.labels, minlength=len(source.card.classes)).tolist()
     facts = {
-        "classes": dict(zip(source.card.classes, counts, strict=True)),
+        "classes": dict(zip(source.card.classes, source.class_counts, strict=True)),
         "roles": {role: int(np.sum(roles == role)) for role in ROLES} | {"by protocol": protocol.name},
         "seconds": round(time.perf_counter() - began, 1),
     }
@@ -63,6 +65,7 @@ def audit(source: DatasetSource, protocol: Protocol, *, workers: int, progress: 
 
 def split_roles(source: DatasetSource, scan: Scan, protocol: Protocol) -> Roles:
     """(N,) role of each sample, in the source's order, under ``protocol``."""
+    require_truth(source)
     order = content_order(scan.digests, source.labels, source.keys)
     split = make_split(
         dataset=source.card.name,
@@ -97,21 +100,26 @@ def duplicate_findings(source: DatasetSource, scan: Scan, roles: Roles) -> Itera
                 message=f"{len(crossing)} groups of {kind} duplicates are in several roles",
                 groups=tuple(tuple(f"{source.keys[i]} ({roles[i]})" for i in group) for group in crossing),
             )
+    leak = find_leak(hex_digests(scan.digests), np.where(scan.readable, roles, ""))
+    if len(leak):
+        message = (
+            f"{len(leak)} test images are byte for byte labelled ones, so that a score on the test part counts them"
+        )
+        yield Finding(level="warning", kind="test-as-labelled", message=message, groups=leak.pairs(source.keys))
 
 
 def _sorted_by_class(
     source: DatasetSource, groups: list[IntArray], kind: str, name: str, across_level: Level
 ) -> Iterable[Finding]:
-    across = [group for group in groups if len(set(source.labels[group].tolist())) > 1]
-    within = [group for group in groups if len(set(source.labels[group].tolist())) == 1]
+    # An image of unknown class contradicts no other.
+    across = [group for group in groups if len(set(source.labels[group].tolist()) - {UNKNOWN}) > 1]
+    within = [group for group in groups if len(set(source.labels[group].tolist()) - {UNKNOWN}) <= 1]
     if across:
         yield Finding(
             level=across_level,
             kind=f"{kind}-across-classes",
             message=f"{len(across)} groups of {name} in more than one class",
-            groups=tuple(
-                tuple(f"{source.keys[i]} ({source.card.classes[source.labels[i]]})" for i in group) for group in across
-            ),
+            groups=tuple(tuple(f"{source.keys[i]} ({class_name(source, i)})" for i in group) for group in across),
         )
     if within:
         yield Finding(
@@ -140,9 +148,19 @@ def group_findings(source: DatasetSource, roles: Roles) -> Iterable[Finding]:
         )
 
 
+def remarks(source: DatasetSource) -> Iterable[Finding]:
+    """What was said when the dataset was opened, and how many images have no class."""
+    for remark in source.remarks:
+        yield Finding(level=remark.level, kind=remark.kind, message=remark.message)
+    if unknown := int(np.sum(source.labels == UNKNOWN)):
+        yield Finding(level="note", kind="unlabelled", message=f"{unknown:,} images have no class")
+
+
 def imbalance(source: DatasetSource) -> Iterable[Finding]:
     """Empty classes and very unequal ones."""
-    counts = np.bincount(source.labels, minlength=len(source.card.classes))
+    counts = np.asarray(source.class_counts)
+    if not counts.any():
+        return
     for name in np.asarray(source.card.classes)[counts == 0]:
         yield Finding(level="error", kind="empty-class", message=f"class {name} has no images")
     smallest, largest = int(counts[counts > 0].min()), int(counts.max())

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.datasets.integrity.counts import count_findings
-from gcdbench.datasets.source import DatasetSource
+from gcdbench.datasets.source import UNKNOWN, DatasetSource
+from gcdbench.datasets.sources.records import RecordReader
 from gcdbench.datasets.sources.walk import FileReader
 from gcdbench.images.image_store import ImageStore
 
@@ -24,11 +25,12 @@ def blocking_issues(source: DatasetSource, store: ImageStore, roles: NDArray[np.
     used = np.asarray(roles) != ""
     labels = source.labels[store.order]
     keys = source.keys
-    issues = [] if not isinstance(source.raw, FileReader) else _wrong_counts(source)
+    issues = _wrong_counts(source) if isinstance(source.raw, (FileReader, RecordReader)) else []
     _, content = np.unique(np.asarray(store.sha256), return_inverse=True)
-    for rows in mixed(content[used], labels[used]):
-        members = store.order[np.flatnonzero(used)[rows]]
-        where = _listed([f"{keys[i]} ({source.card.classes[source.labels[i]]})" for i in members])
+    told = used & (labels != UNKNOWN)
+    for rows in mixed(content[told], labels[told]):
+        members = store.order[np.flatnonzero(told)[rows]]
+        where = _listed([f"{keys[i]} ({class_name(source, i)})" for i in members])
         issues.append(f"the same image is in several classes: {where}")
     if source.groups is not None:
         names = source.groups[store.order]
@@ -38,6 +40,12 @@ def blocking_issues(source: DatasetSource, store: ImageStore, roles: NDArray[np.
             parts = ", ".join(sorted(set(roles[members].tolist())))
             issues.append(f"group {names[members[0]]} is in several roles: {parts}")
     return issues
+
+
+def class_name(source: DatasetSource, index: int) -> str:
+    """Name of a sample's class, for messages."""
+    label = int(source.labels[index])
+    return "no class" if label == UNKNOWN else source.card.classes[label]
 
 
 def _wrong_counts(source: DatasetSource) -> list[str]:

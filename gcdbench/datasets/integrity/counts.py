@@ -11,7 +11,7 @@ from gcdbench.datasets.source import DatasetSource
 
 
 def count_findings(source: DatasetSource) -> Iterator[Finding]:
-    """Images a class, and in each part, against the card."""
+    """Images per class, and in each part, against the card."""
     card = source.card
     is_test = np.zeros(len(source), dtype=np.bool_) if source.partition is None else source.partition == "test"
     if card.counts is None and not card.samples:
@@ -24,7 +24,8 @@ def count_findings(source: DatasetSource) -> Iterator[Finding]:
             message = f"there is no test part ({sum(expected):,} images); scores will be on unlabelled images only"
             yield Finding(level="warning", kind="counts", message=message)
             continue
-        found = np.bincount(source.labels[where], minlength=len(card.classes)).tolist()
+        labels = source.labels[where & (source.labels >= 0)]
+        found = np.bincount(labels, minlength=len(card.classes)).tolist()
         for name, have, want in zip(card.classes, found, expected, strict=True):
             if have != want:
                 message = f"class {name} has {have:,} {part} images, the card says {want:,}"

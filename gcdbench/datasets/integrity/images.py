@@ -11,7 +11,7 @@ from gcdbench.datasets.integrity.scan import Scan
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.datasets.sources.walk import FileReader
 
-PLAIN_MODES = ("RGB", "L")
+PLAIN_MODES = ("RGB", "L", "DICOM")
 SMALLEST, LARGEST, LONGEST = 16, 10_000, 4.0
 """Sides below and above which an image is odd, and the ratio of its sides."""
 FLAT = 2.0

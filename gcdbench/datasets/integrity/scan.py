@@ -14,6 +14,7 @@ from gcdbench.core.arrays import Pixels
 from gcdbench.core.work import Progress
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.decoding import UnreadableImageError, open_image, to_rgb
+from gcdbench.images.deep import DeepDecoder, is_dicom
 from gcdbench.images.workers import map_chunks
 
 HASH_WORDS = 2
@@ -28,7 +29,7 @@ class Scan:
 
     digests: (N, 32) sha256; perceptual: (N, 2) uint64; width, height, frames: (N,); spread: (N,) largest
     difference of values within one channel; contrast: (N,) standard deviation of a small grey copy;
-    modes: Pillow's mode of each image, with ";16" where the file is deeper than what Pillow gives;
+    modes: Pillow's mode of each image, with ";16" where the file is deeper than what Pillow gives, or "DICOM";
     unreadable: position -> reason.
     """
 
@@ -83,8 +84,9 @@ def _scan_chunk(looking: _Looking, chunk: range) -> Scan:
             data = looking.raw(index)
             digests[position] = np.frombuffer(hashlib.sha256(data).digest(), dtype=np.uint8)
             image = open_image(data) if looking.decode is None else Image.fromarray(looking.decode(data))
-            modes[position] = image.mode + (";16" if _is_deep_png(data) and "16" not in image.mode else "")
-            frames = _frames(image)
+            stored = image if not isinstance(looking.decode, DeepDecoder) or is_dicom(data) else open_image(data)
+            modes[position] = "DICOM" if is_dicom(data) else _mode(stored, data)
+            frames = _frames(stored)
             colour = to_rgb(image)
             small = np.asarray(colour.convert("L").resize((32, 32), Image.Resampling.BOX), dtype=np.float64)
             spread = int(np.ptp(np.array(colour.getextrema()), axis=1).max())
@@ -116,6 +118,10 @@ def perceptual_hash(image: Image.Image) -> NDArray[np.uint64]:
     grid = np.asarray(image.convert("L").resize((9, 9), Image.Resampling.BOX), dtype=np.int16)
     steps = np.stack([grid[:8, 1:] > grid[:8, :8], grid[1:, :8] > grid[:8, :8]])
     return np.packbits(steps.reshape(HASH_WORDS, 64), axis=1).view(">u8")[:, 0].astype(np.uint64)
+
+
+def _mode(image: Image.Image, data: bytes) -> str:
+    return image.mode + (";16" if _is_deep_png(data) and "16" not in image.mode else "")
 
 
 def _frames(image: Image.Image) -> int:

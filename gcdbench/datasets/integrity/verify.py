@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
 from gcdbench.core.work import Progress
 from gcdbench.datasets.checksums import file_checksum
 from gcdbench.datasets.integrity.counts import count_findings
@@ -25,14 +23,13 @@ def verify(
     findings += unreadable_images(source, scan)
     findings += odd_modes(source, scan, "error")
     findings += [finding for finding in ignored_files(source) if finding.level != "note"]
-    counts = np.bincount(source.labels, minlength=len(source.card.classes)).tolist()
     return Report(
         check="verify",
         dataset=source.card.name,
         location=source.location,
         images=len(source),
         findings=tuple(findings),
-        facts={"classes": dict(zip(source.card.classes, counts, strict=True))},
+        facts={"classes": dict(zip(source.card.classes, source.class_counts, strict=True))},
     )
 
 

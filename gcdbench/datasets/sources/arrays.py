@@ -21,8 +21,8 @@ from gcdbench.core.places import cache_dir
 from gcdbench.datasets.card import DatasetCard
 from gcdbench.datasets.roots import resolve_argument
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
-from gcdbench.datasets.sources.folder import made_card, safe_name
 from gcdbench.datasets.sources.options import refuse_unknown_options
+from gcdbench.datasets.sources.own import made_card, safe_name
 from gcdbench.datasets.sources.walk import file_stamp
 
 PARTS = ("train", "val", "test")

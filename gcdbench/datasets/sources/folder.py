@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,21 +12,33 @@ import numpy as np
 from gcdbench.core.errors import DataError
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.roots import missing_dataset, resolve_argument
-from gcdbench.datasets.source import DatasetRequest, DatasetSource
-from gcdbench.datasets.sources.options import refuse_unknown_options
-from gcdbench.datasets.sources.walk import FileReader, FoundFile, IgnoredFile, fingerprint, list_images
-
-PARTS = {"train": "train", "val": "train", "valid": "train", "validation": "train", "test": "test"}
-"""First-level folders that are parts of a dataset instead of classes; a validation part counts as training data."""
+from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource
+from gcdbench.datasets.sources.layout import Layout, Place, understand
+from gcdbench.datasets.sources.options import choose_option, refuse_unknown_options
+from gcdbench.datasets.sources.own import OWN_OPTIONS, finish, made_card, safe_name
+from gcdbench.datasets.sources.walk import FileReader, FoundFile, IgnoredFile, Listing, fingerprint, list_images
 
 
 def make_folder(request: DatasetRequest) -> DatasetSource:
-    """``folder:<path>``: any folder of class folders, or of ``train/`` and ``test/`` with class folders below."""
-    refuse_unknown_options(request)
+    """``folder:<path>``: any folder of class folders, or of parts (``Training/``, ``test/``, ...) with classes below.
+
+    Options: ``layout`` (classes or parts) and ``parts`` (FOLDER:train,FOLDER:test) where names alone do not tell;
+    ``groups`` (parent, a pattern, dicom:FIELD) keeps patients together; ``labels=none`` takes every image below the
+    folder as one of unknown class; ``on_unreadable=skip`` leaves out what cannot be decoded.
+    """
+    refuse_unknown_options(request, "layout", "parts", *OWN_OPTIONS)
+    layout = choose_option(request, "layout", ("classes", "parts"))
+    labelled = choose_option(request, "labels", ("folders", "none")) != "none"
     root = resolve_argument(request.argument, request.roots, "folder")
     if not root.is_dir():
         raise DataError(f"{root} is not a folder.", hint="For a list of files use csv:<file>, for arrays npz:<file>.")
-    return scan_folder(root, made_card(f"folder-{safe_name(root.name)}", str(root)))
+    card = made_card(f"folder-{safe_name(root.name)}", str(root))
+    listing = list_images(root)
+    if not labelled:
+        return finish(_unlabelled(root, card, listing), request, lambda key: Place(below=tuple(key.split("/")[:-1])))
+    keys = [file.key for file in listing.files]
+    understood = understand(root, keys, layout=layout, parts=request.options.get("parts"))
+    return finish(read_folder(root, card, understood, listing), request, understood.place)
 
 
 def make_named_folder(request: DatasetRequest) -> DatasetSource:
@@ -63,83 +75,88 @@ def missing(card: DatasetCard, request: DatasetRequest) -> DataError:
     return missing_dataset(card.name, card.title, places, request.roots, how)
 
 
-def made_card(name: str, location: str) -> DatasetCard:
-    """A card for data that came without one; classes are filled in once they are known."""
-    return DatasetCard(
-        name=name,
-        title=f"data of the user's own in {location}",
-        modality="unknown",
-        classes=(),
-        licence="unknown",
-        citation="none",
-        source=location,
-        layout=location,
-    )
+def scan_folder(
+    root: Path, card: DatasetCard, *, test_root: Path | None = None, only_classes: bool = False
+) -> DatasetSource:
+    """List the images below ``root``, a folder of the card's classes.
 
-
-def safe_name(text: str) -> str:
-    """``text`` reduced to what is safe in a folder name: letters and digits of any script stay."""
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "data"
-
-
-def scan_folder(root: Path, card: DatasetCard, *, test_root: Path | None = None) -> DatasetSource:
-    """List the images below ``root``. Classes are the card's; without any, they are the folders in sorted order.
-
-    ``test_root`` is a second folder of the same classes that holds the test part.
+    ``test_root`` is a second folder of the same classes that holds the test part. With ``only_classes`` folders of
+    other names are not looked into.
     """
-    listing = list_images(root)
-    tops = {_level(file.key, 0) for file in listing.files} - {""}  # a picture beside the folders has no class
-    has_parts = bool(tops) and tops <= set(PARTS) and "train" in tops
-    samples = [
-        _Sample(
-            file=file,
-            key=file.key,
-            path=file.key,
-            label=_level(file.key, 1 if has_parts else 0),
-            part=PARTS.get(_level(file.key, 0), "train") if has_parts else "train",
-        )
-        for file in listing.files
-    ]
+    wanted = set(card.classes).__contains__ if only_classes else None
+    listing = list_images(root, wanted=wanted)
+    test = None if test_root is None else (test_root, list_images(test_root, wanted=wanted))
+    return read_folder(root, card, Layout(), listing, test=test)
+
+
+def read_folder(
+    root: Path, card: DatasetCard, layout: Layout, listing: Listing, *, test: tuple[Path, Listing] | None = None
+) -> DatasetSource:
+    """The dataset that lies below ``root``. Without classes in the card they are the names of the folders, sorted.
+
+    ``test`` is a second folder, which holds the test part, and what was found in it.
+    """
+    test_root = None if test is None else test[0]
+    samples = [_Sample(file=file, key=file.key, path=file.key, place=layout.place(file.key)) for file in listing.files]
     ignored = list(listing.ignored)
-    if test_root is not None:
-        more = list_images(test_root)
+    if test is not None:
+        test_root, more = test
         samples += [
             _Sample(
                 file=file,
                 key=f"{test_root.name}/{file.key}",
                 path=str(test_root / file.key),
-                label=_level(file.key, 0),
-                part="test",
+                place=replace(layout.place(file.key), part="test"),
             )
             for file in more.files
         ]
         ignored += [IgnoredFile(key=f"{test_root.name}/{item.key}", reason=item.reason) for item in more.ignored]
-    classes = card.classes or tuple(sorted({sample.label for sample in samples} - {""}))
+    labels = _spelled_alike([sample.place.label if sample.place.part else "" for sample in samples])
+    classes = card.classes or tuple(sorted(set(labels) - {""}))
     index = {name: position for position, name in enumerate(classes)}
-    kept = [sample for sample in samples if sample.label in index]
+    kept = [position for position, label in enumerate(labels) if label in index]
     if not kept:
         raise DataError(
             f"There are no class folders with images in {root}.",
             hint=f"Expected {card.layout if card.classes else '<folder>/<class>/<image>'}; hidden files and unknown "
             "extensions do not count.",
         )
-    for sample in samples:
-        if sample.label not in index:
-            reason = "in a folder that is no class" if sample.label else "not in a class folder"
-            ignored.append(IgnoredFile(key=sample.key, reason=reason))
+    for sample, label in zip(samples, labels, strict=True):
+        if label not in index:
+            reason = "in a folder that is no class" if label else "not in a class folder"
+            ignored.append(IgnoredFile(key=sample.key, reason=reason if sample.place.part else "in no part"))
+    chosen = [samples[position] for position in kept]
     return DatasetSource(
         card=card if card.classes else replace(card, classes=classes),
-        keys=tuple(sample.key for sample in kept),
-        labels=np.array([index[sample.label] for sample in kept], dtype=np.int64),
+        keys=tuple(sample.key for sample in chosen),
+        labels=np.array([index[labels[position]] for position in kept], dtype=np.int64),
         raw=FileReader(
             root=str(root),
-            names=tuple(sample.path for sample in kept),
+            names=tuple(sample.path for sample in chosen),
             ignored=tuple(ignored),
-            size=sum(sample.file.size for sample in kept),
+            size=sum(sample.file.size for sample in chosen),
         ),
-        partition=np.array([sample.part for sample in kept]),
+        partition=np.array([sample.place.part for sample in chosen]),
         location=str(root) if test_root is None else f"{root} and {test_root}",
         fingerprint=fingerprint(root, [sample.file for sample in samples], f"test in {test_root}"),
+        remarks=layout.remarks,
+    )
+
+
+def _unlabelled(root: Path, card: DatasetCard, listing: Listing) -> DatasetSource:
+    """Every image below ``root``, at any depth, of unknown class."""
+    if not listing.files:
+        raise DataError(f"There are no images in {root}.", hint="Hidden files and unknown extensions do not count.")
+    keys = tuple(file.key for file in listing.files)
+    return DatasetSource(
+        card=card,
+        keys=keys,
+        labels=np.full(len(keys), UNKNOWN, dtype=np.int64),
+        raw=FileReader(
+            root=str(root), names=keys, ignored=listing.ignored, size=sum(file.size for file in listing.files)
+        ),
+        location=str(root),
+        fingerprint=fingerprint(root, listing.files),
     )
 
 
@@ -150,11 +167,16 @@ class _Sample:
     file: FoundFile
     key: str
     path: str
-    label: str
-    part: str
+    place: Place
 
 
-def _level(key: str, depth: int) -> str:
-    """Name of the folder at ``depth`` above a file, or "" where the file does not lie that deep."""
-    folders = key.split("/")[:-1]
-    return folders[depth] if depth < len(folders) else ""
+def _spelled_alike(labels: Sequence[str]) -> list[str]:
+    """Class names in one spelling: some systems write "é" as one character and some as two.
+
+    Names that occur in one spelling only are left as they are.
+    """
+    spellings: dict[str, set[str]] = {}
+    for label in set(labels):
+        spellings.setdefault(unicodedata.normalize("NFC", label), set()).add(label)
+    alike = {label: joint for joint, forms in spellings.items() if len(forms) > 1 for label in forms}
+    return [alike.get(label, label) for label in labels]

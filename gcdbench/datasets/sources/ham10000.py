@@ -11,8 +11,8 @@ from gcdbench.core.errors import DataError
 from gcdbench.datasets.card import load_card
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.datasets.sources.folder import missing
-from gcdbench.datasets.sources.listed import read_table
 from gcdbench.datasets.sources.options import refuse_unknown_options
+from gcdbench.datasets.sources.table import Column, read_table
 from gcdbench.datasets.sources.walk import FileReader, IgnoredFile, file_stamp, fingerprint, list_images
 
 TABLES = ("HAM10000_metadata.csv", "HAM10000_metadata")
@@ -29,7 +29,7 @@ def make_ham10000(request: DatasetRequest) -> DatasetSource:
     listing = list_images(root)
     by_name = {os.path.splitext(os.path.basename(file.key))[0]: file for file in listing.files}
     index = {name: position for position, name in enumerate(card.classes)}
-    rows = read_table(table, required=("lesion_id", "image_id", "dx"))
+    rows = read_table(table, [Column(name=name) for name in ("lesion_id", "image_id", "dx")]).rows
     unknown = sorted({row["dx"] for _, row in rows} - set(index))
     if unknown:
         raise DataError(f"{table} has the diagnosis '{unknown[0]}', which HAM10000 does not have.")

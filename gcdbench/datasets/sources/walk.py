@@ -8,10 +8,10 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-IMAGE_SUFFIXES = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".png", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".jp2"}
-)
+from gcdbench.core.regular_files import open_regular, read_regular, require_regular
+from gcdbench.datasets.sources.kinds import is_image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,11 @@ class FileReader:
     size: int = 0
 
     def __call__(self, index: int) -> bytes:
-        with open(self.path(index), "rb") as file:
-            return file.read()
+        return read_regular(self.path(index))
+
+    def open(self, index: int) -> BinaryIO:
+        """The file of sample ``index``, open for reading."""
+        return open_regular(self.path(index))
 
     def path(self, index: int) -> str:
         """Path of sample ``index``."""
@@ -91,8 +94,9 @@ def file_stamp(path: Path) -> str:
 
 
 def found_file(root: Path, key: str) -> FoundFile:
-    """One file that a list names; raises OSError when it is not there."""
+    """One file that a list names; raises OSError when it is not there, or is no regular file."""
     status = (root / key).stat()
+    require_regular(status)
     return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))
 
 
@@ -133,7 +137,7 @@ def _walk(
                     ignored.append(IgnoredFile(key=key, reason=f"cannot be listed ({error.strerror})"))
         elif not stat.S_ISREG(entry_status.st_mode):
             ignored.append(IgnoredFile(key=key, reason="neither a file nor a folder"))
-        elif os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES:
+        elif is_image(entry.path):
             files.append(FoundFile(key=key, size=entry_status.st_size, stamp=_stamp(entry_status)))
         else:
             ignored.append(IgnoredFile(key=key, reason="not an image by its name"))

@@ -45,6 +45,11 @@ class Trained:
         return f"{self.record.method}/{self.record.variant}" if self.record.variant else self.record.method
 
     @property
+    def dataset_text(self) -> str:
+        """The dataset as it was written for the run: the name on its card opens no ``folder:`` and no ``csv:``."""
+        return str(read_config(self.record).get("dataset") or self.record.dataset)
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Class names, old ones first: what the stored true classes index."""
         return self.record.split.classes

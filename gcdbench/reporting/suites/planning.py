@@ -153,7 +153,7 @@ class _Estimate:
         like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
         if like:
             return statistics.median(like)
-        total = expected_images(plan.dataset, plan.dataset_options)
+        total = expected_images(plan.dataset, plan.dataset_options, argument=plan.dataset_argument)
         if total is None:
             return None
         passes = plan.training.epochs * 2 if plan.method.trained else 1

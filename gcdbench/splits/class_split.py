@@ -1,0 +1,105 @@
+"""Published splits of classes into old and new: JSON, or pickles of plain data that are read without running anything.
+
+Two forms are known: ``{"known_classes": [...], "unknown_classes": [...] or {"Hard": [...], ...}}`` of the Semantic
+Shift Benchmark, and ``{"Old": [...], "New": [...]}``. Entries are positions in the dataset's own order of classes,
+counted from 0, or names.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gcdbench.core.errors import DataError
+
+MOST_BYTES = 16 * 2**20
+FORMS = (("known_classes", "unknown_classes"), ("Old", "New"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSplit:
+    """Names of the old and of the new classes, each in the dataset's order."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def read_class_split(file: Path, data: bytes, classes: Sequence[str]) -> ClassSplit:
+    """The split in the content ``data`` of ``file``; every class of the dataset must be old or new, and none both."""
+    if len(data) > MOST_BYTES:
+        raise DataError(f"{file} has {len(data):,} bytes; no list of classes needs that many.")
+    table = _parse(file, data)
+    form = next((form for form in FORMS if isinstance(table, dict) and set(form) <= set(table)), None)
+    if form is None:
+        keys = ", ".join(f"'{old}' and '{new}'" for old, new in FORMS)
+        raise DataError(f"{file} is no split of classes: expected a table with {keys}.")
+    old = _positions(file, form[0], table[form[0]], classes)
+    new = _positions(file, form[1], table[form[1]], classes)
+    if both := sorted(set(old) & set(new)):
+        raise DataError(f"{file} has the class '{classes[both[0]]}' both as old and as new.")
+    if neither := sorted(set(range(len(classes))) - set(old) - set(new)):
+        raise DataError(
+            f"{file} says of {len(neither)} of the {len(classes)} classes neither old nor new, first "
+            f"'{classes[neither[0]]}'.",
+            hint="It is a split of another dataset, or of a part of this one.",
+        )
+    if not old or not new:
+        raise DataError(f"{file} has {len(old)} old and {len(new)} new classes; both are needed.")
+    return ClassSplit(old=tuple(classes[i] for i in sorted(old)), new=tuple(classes[i] for i in sorted(new)))
+
+
+def _parse(file: Path, data: bytes) -> Any:
+    if data.lstrip()[:1] == b"{":
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{file} is not JSON: {error}.") from None
+    try:
+        return _PlainUnpickler(io.BytesIO(data)).load()
+    except DataError as error:
+        raise DataError(f"{file} {error.message}", hint=error.hint) from None
+    except Exception as error:  # bytes of a stranger's: a damaged pickle may fail in any way, and has run nothing
+        raise DataError(f"{file} is neither JSON nor a readable pickle: {type(error).__name__}.") from None
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Numbers, texts, lists, tuples, sets and tables only: whatever would need a name from a module is refused.
+
+    Without a name nothing can be called, so nothing in the file can run.
+    """
+
+    def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
+        raise DataError(
+            f"is refused, and nothing of it was run: it asks for {module_name}.{global_name}, and a list of classes "
+            "needs plain numbers and texts only.",
+            hint="The Semantic Shift Benchmark publishes its splits as JSON, too.",
+        )
+
+    def persistent_load(self, pid: Any, /) -> NoReturn:
+        raise DataError("is refused: it refers to something outside of itself.")
+
+
+def _positions(file: Path, key: str, value: object, classes: Sequence[str]) -> list[int]:
+    """Positions of the classes in a list, or in all lists of a table."""
+    groups = list(value.values()) if isinstance(value, dict) else [value]
+    index = {name: position for position, name in enumerate(classes)}
+    found: list[int] = []
+    for group in groups:
+        if not isinstance(group, (list, tuple)):
+            raise DataError(f"{file}: '{key}' must be a list of classes, not {type(group).__name__}.")
+        for item in group:
+            position = index.get(item) if isinstance(item, str) else item
+            if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(classes):
+                raise DataError(
+                    f"{file}: '{key}' has {str(item)[:40]!r}, which is no class of this dataset "
+                    f"(names, or 0 to {len(classes) - 1})."
+                )
+            found.append(position)
+    if len(set(found)) != len(found):
+        raise DataError(f"{file}: '{key}' names a class twice.")
+    return found

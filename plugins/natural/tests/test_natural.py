@@ -1,0 +1,83 @@
+"""The suite is complete, its published numbers do not contradict themselves, and its table is printed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+PACKAGE = Path(__file__).resolve().parents[1]
+REPORTED = PACKAGE / "gcdbench_natural" / "study" / "reported" / "published.csv"
+
+OLD_SHARE = {"cifar10": 1 / 3, "cifar100": 2 / 3, "imagenet-100": 1 / 3, "cub-200-2011": 1 / 3, "fgvc-aircraft": 1 / 3}
+"""Old classes' share of the unlabelled images where classes are of one size: half of old : half of old + new."""
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator:
+    """``gcdbench`` with this package, on a machine without data."""
+    from gcdbench.cli.main import command
+    from gcdbench.plugins.manager import get_manager
+
+    if not entry_points(group="gcdbench", name="natural"):  # not installed: as a local plugin file
+        monkeypatch.syspath_prepend(str(PACKAGE))
+        monkeypatch.setenv("GCDBENCH_PLUGINS", str(PACKAGE / "gcdbench_natural" / "plugin.py"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setenv("GCDBENCH_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("GCDBENCH_DATA", raising=False)
+    get_manager.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    get_manager.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("gcdbench_natural")]:
+        del sys.modules[name]
+
+
+def rows() -> list[dict[str, str]]:
+    with REPORTED.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_published_number_has_a_source_and_a_column() -> None:
+    import tomllib
+
+    suite = tomllib.loads((REPORTED.parents[1] / "main.toml").read_text(encoding="utf-8"))
+    datasets = {column["dataset"] for column in suite["columns"]}
+    methods = {row["reported"] for row in suite["rows"]}
+    assert {row["dataset"] for row in rows()} == datasets
+    assert {row["method"] for row in rows()} == methods
+    assert all(len(row["source"]) > 10 for row in rows())
+    keys = [(row["method"], row["dataset"]) for row in rows()]
+    assert len(set(keys)) == len(keys) == 20
+
+
+def test_published_rows_are_possible() -> None:
+    """All lies between Old and New, and is their mean by share where the shares are known, within rounding."""
+    for row in rows():
+        total, old, new = (float(row[key]) for key in ("all", "old", "new"))
+        assert min(old, new) - 0.1 <= total <= max(old, new) + 0.1
+        if (share := OLD_SHARE.get(row["dataset"])) is not None:
+            assert abs(total - (share * old + (1 - share) * new)) < 0.25, row
+
+
+def test_the_table_compares_with_what_was_published(cli) -> None:
+    result = cli("table", "natural/main")
+    assert result.exit_code == 0, result.output
+    for text in ("SimGCD", "LegoGCD", "97.1", "63.8", "Herbarium 19"):
+        assert text in result.output
+
+
+def test_a_sweep_says_what_is_missing(cli, tmp_path: Path) -> None:
+    result = cli("sweep", "natural/main", "--preset", "laptop", "--dry-run")
+    assert "cifar10" in result.output
+    split = {"known_classes": list(range(50)), "unknown_classes": {"Hard": list(range(50, 100))}}
+    (tmp_path / "aircraft.json").write_text(json.dumps(split))
+    imported = cli("data", "split", "import", "--format", "ssb", tmp_path / "aircraft.json", "fgvc-aircraft")
+    assert imported.exit_code == 0, imported.output
+    assert "fgvc-aircraft" in cli("sweep", "natural/main", "--preset", "laptop", "--dry-run").output

@@ -1,0 +1,289 @@
+"""The field's datasets: small copies in the real format load, audit and run; wrong and partial ones are refused."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat, savemat
+
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.sources import matlab
+from gcdbench.datasets.sources.records import decode_planes
+from tests.data.conftest import noise_image
+from tests.data.loading import opened, refused
+from tests.datasets.field_copies import COPIES, TEST, TRAIN, annotations, records
+
+NAMES = tuple(COPIES)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """Data roots by dataset, each written once."""
+    return Copies(tmp_path_factory)
+
+
+class Copies:
+    """``copies["cifar10"]`` is a data root with a copy of that set in it."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self.folders, self.roots, self.inside = folders, {}, {}
+
+    def __getitem__(self, name: str) -> Path:
+        if name not in self.roots:
+            self.roots[name] = self.folders.mktemp(name)
+            self.inside[name] = COPIES[name](self.roots[name]).relative_to(self.roots[name])
+        return self.roots[name]
+
+
+@pytest.fixture
+def breakable(copies: Copies, tmp_path: Path):
+    """``breakable("cifar10")`` gives the test a copy of its own: (data root, the copy's folder)."""
+
+    def copied(name: str) -> tuple[Path, Path]:
+        shutil.copytree(copies[name], tmp_path / "own")
+        return tmp_path / "own", tmp_path / "own" / copies.inside[name]
+
+    return copied
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_class_and_part_is_there(copies: Copies, name: str) -> None:
+    source = opened(name, copies[name])
+    assert source.partition is not None
+    classes = len(load_card(name).classes)
+    for part in ("train", "test"):
+        counts = np.bincount(source.labels[source.partition == part], minlength=classes)
+        assert counts.min() == counts.max() > 0
+    pixels = source.decode(source.raw(0)) if source.decode else None
+    assert pixels is None or pixels.shape == (32, 32, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_set_says_where_to_get_it(name: str, tmp_path: Path) -> None:
+    message = refused(name, tmp_path)
+    card = load_card(name)
+    assert (f"gcdbench data fetch {name}" if card.downloads else card.source) in message
+    assert str(tmp_path) in message
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "herbarium-19" else ()) for name in NAMES]
+)
+def test_a_copy_audits_and_runs(copies: Copies, name: str, cli, no_data: Path) -> None:
+    """A small copy is a partial one: a run refuses it with the reason, and goes on when it is accepted."""
+    where = ("--data-root", copies[name])
+    audit = cli("data", "audit", name, *where, "--workers", 1)
+    assert "roles: labelled" in audit.stdout
+    run = ("run", "-m", "kmeans", "-d", name, "--preset", "smoke", "--set", "image_size=16", *where, "--workers", 1)
+    if name != "imagenet-100":  # whose number of images nobody publishes
+        assert cli("data", "verify", name, *where, "--workers", 1).exit_code == 1
+        refusal = cli(*run)
+        assert refusal.exit_code == 2
+        assert "the card says" in refusal.stderr
+    result = cli(*run, "--accept-data-issues")
+    assert result.exit_code == 0, result.output
+    assert "All" in result.stdout
+
+
+# ---- CIFAR
+
+
+def test_planes_become_pixels() -> None:
+    image = np.asarray(noise_image(1, 32, 32))
+    stored = image.transpose(2, 0, 1).tobytes()
+    assert np.array_equal(decode_planes(stored), image)
+
+
+def test_labels_are_the_fine_ones_and_no_part_of_the_content(breakable) -> None:
+    root, folder = breakable("cifar100")
+    table = np.frombuffer((folder / "train.bin").read_bytes(), dtype=np.uint8).reshape(-1, 3074)
+    source = opened("cifar100", root)
+    assert source.labels[:300].tolist() == table[:, 1].tolist()
+    assert source.raw(7) == table[7, 2:].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "data_batch_3.bin").unlink(), "data_batch_3.bin is missing"),
+        (lambda folder: _cut(folder / "data_batch_2.bin"), "no whole number of records"),
+        (lambda folder: (folder / "test_batch.bin").write_bytes(b""), "no whole number of records"),
+        (lambda folder: (folder / "test_batch.bin").write_bytes(records(20, 1, 20, 0)), "the label 19"),
+    ],
+)
+def test_damaged_batches_are_refused(breakable, damage, said: str) -> None:
+    root, folder = breakable("cifar10")
+    damage(folder)
+    assert said in refused("cifar10", root)
+
+
+def test_the_python_edition_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    (tmp_path / "cifar-10-batches-py" / "data_batch_1").write_bytes(b"\x80\x04.")
+    assert "not on this machine" in refused("cifar10", tmp_path)
+
+
+# ---- CUB
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "train_test_split.txt").unlink(), "train_test_split.txt cannot be read"),
+        (lambda folder: _drop_last_line(folder / "image_class_labels.txt"), "for the 800 images"),
+        (lambda folder: _replace(folder / "image_class_labels.txt", "800 200", "800 201"), "the class '201'"),
+        (lambda folder: _replace(folder / "train_test_split.txt", "800 0", "800 2"), "expected 1 (training)"),
+        (lambda folder: _replace(folder / "classes.txt", "001.Black_footed", "001.White_footed"), "instead of"),
+        (lambda folder: _drop_last_line(folder / "classes.txt"), "it has 199"),
+        (lambda folder: _replace(folder / "images.txt", "\n7 ", "\nseven "), "line 7"),
+        (lambda folder: shutil.rmtree(folder / "images"), "none of its images"),
+    ],
+)
+def test_damaged_lists_of_birds_are_refused(breakable, damage, said: str) -> None:
+    root, folder = breakable("cub-200-2011")
+    damage(folder)
+    assert said in refused("cub-200-2011", root)
+
+
+def test_a_listed_image_that_is_gone_is_named(breakable) -> None:
+    root, folder = breakable("cub-200-2011")
+    gone = sorted((folder / "images").rglob("*.jpg"))[5]
+    gone.unlink()
+    source = opened("cub-200-2011", root)
+    assert len(source) == 799
+    assert [item.key for item in source.raw.ignored] == [f"images/{gone.parent.name}/{gone.name}"]
+
+
+# ---- aircraft
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "images_variant_test.txt").unlink(), "images_variant_test.txt cannot be read"),
+        (lambda folder: _replace(folder / "images_variant_test.txt", "707-320", "707-321"), "line 1"),
+        (lambda folder: _drop_last_line(folder / "variants.txt"), "it has 99"),
+    ],
+)
+def test_damaged_lists_of_aircraft_are_refused(breakable, damage, said: str) -> None:
+    root, folder = breakable("fgvc-aircraft")
+    damage(folder)
+    assert said in refused("fgvc-aircraft", root)
+
+
+# ---- cars
+
+
+def test_cars_without_the_labels_of_the_test_part(breakable) -> None:
+    root, folder = breakable("stanford-cars")
+    test = folder / "cars_test_annos_withlabels.mat"
+    test.rename(folder / "devkit" / test.name)
+    assert len(opened("stanford-cars", root)) == 196 * (TRAIN + TEST)
+    (folder / "devkit" / test.name).unlink()
+    source = opened("stanford-cars", root)
+    assert len(source) == 196 * TRAIN
+    assert "labels of the test part" in source.remarks[0].message
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: _cut(folder / "devkit" / "cars_train_annos.mat"), "damaged MATLAB file"),
+        (lambda folder: (folder / "devkit" / "cars_meta.mat").write_bytes(b"\x89HDF" * 99), "not a MATLAB file"),
+        (lambda folder: _fewer_classes(folder / "devkit" / "cars_meta.mat"), "it has 195"),
+        (lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("1.jpg", 197)]), "the class '197'"),
+        (lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("../1.jpg", 1)]), "not the name"),
+        (
+            lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("1.jpg", 1)], with_class=False),
+            "no classes of its images",
+        ),
+        (lambda folder: _copy(folder / "devkit", "cars_meta.mat", "cars_train_annos.mat"), "no variable 'annotations'"),
+    ],
+)  # fmt: skip
+def test_damaged_annotations_of_cars_are_refused(breakable, damage, said: str) -> None:
+    root, folder = breakable("stanford-cars")
+    damage(folder)
+    assert said in refused("stanford-cars", root)
+
+
+def test_a_matlab_file_that_unpacks_to_far_more_is_refused(breakable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matlab, "MOST_BYTES", 2**24)
+    root, folder = breakable("stanford-cars")
+    file = folder / "devkit" / "cars_train_annos.mat"
+    packer = zlib.compressobj(9)
+    body = b"".join(packer.compress(bytes(2**20)) for _ in range(20)) + packer.flush()
+    file.write_bytes(file.read_bytes()[:128] + struct.pack("<II", 15, len(body)) + body)
+    assert file.stat().st_size < 2**15
+    assert "unpacks to more than" in refused("stanford-cars", root)
+
+
+# ---- herbarium and ImageNet-100
+
+
+def test_herbarium_without_its_validation_part_is_training_data_alone(breakable) -> None:
+    root, folder = breakable("herbarium-19")
+    shutil.rmtree(folder / "small-validation")
+    source = opened("herbarium-19", root)
+    assert source.partition is not None
+    assert set(source.partition.tolist()) == {"train"}
+    assert len(source) == 2 * 683
+
+
+def test_imagenet_reads_its_hundred_classes_only(copies: Copies) -> None:
+    source = opened("imagenet-100", copies["imagenet-100"])
+    assert not [key for key in source.keys if "n99999999" in key]
+    assert source.card.classes == tuple(sorted(source.card.classes))
+
+
+def test_another_hundred_classes_by_a_list(copies: Copies, tmp_path: Path) -> None:
+    root = copies["imagenet-100"]
+    chosen = ["n99999999", *load_card("imagenet-100").classes[:4]]
+    (tmp_path / "mine.txt").write_text("\n".join(f"{name} something" for name in chosen))
+    source = opened("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
+    assert source.card.name == "imagenet-100-mine"
+    assert source.card.classes == tuple(sorted(chosen))
+    assert len(source) == 5 * (TRAIN + TEST)
+    (tmp_path / "mine.txt").write_text("n99999999\ntench\n")
+    assert "'tench' is no synset" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
+    (tmp_path / "mine.txt").write_text("n99999999\nn00000001\n")
+    assert "no folder for 1 of the 2 classes" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
+
+
+def test_imagenet_with_an_unsorted_validation_part(breakable) -> None:
+    root, folder = breakable("imagenet-100")
+    shutil.rmtree(folder / "val")
+    (folder / "val").mkdir()
+    noise_image(1).save(folder / "val" / "ILSVRC2012_val_00000001.JPEG")
+    source = opened("imagenet-100", root)
+    assert source.partition is not None
+    assert set(source.partition.tolist()) == {"train"}
+    assert "no test part" in source.remarks[0].message
+    shutil.rmtree(folder / "train" / load_card("imagenet-100").classes[3])
+    assert "classes=FILE" in refused("imagenet-100", root)
+
+
+def _copy(folder: Path, name: str, over: str) -> None:
+    shutil.copy(folder / name, folder / over)
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def _drop_last_line(file: Path) -> None:
+    file.write_text("\n".join(file.read_text().splitlines()[:-1]) + "\n")
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def _fewer_classes(file: Path) -> None:
+    savemat(file, {"class_names": loadmat(file)["class_names"][:, :-1]})

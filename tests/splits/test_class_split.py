@@ -1,0 +1,282 @@
+"""Published splits of classes: both forms, both formats, every contradiction, and pickles that would like to run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pickle
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gcdbench.core.errors import DataError
+from gcdbench.datasets.card import load_card
+from gcdbench.datasets.protocols import card_of, named_protocol
+from gcdbench.plugins.manager import get_manager
+from gcdbench.splits.class_split import read_class_split
+from gcdbench.splits.manifest import ROLES, make_split
+
+CLASSES = ("a", "b", "c", "d", "e")
+SSB = {"known_classes": [3, 0], "unknown_classes": {"Easy": [1], "Medium": [], "Hard": [4, 2]}}
+
+
+def read(content: object, classes: tuple[str, ...] = CLASSES):
+    return read_class_split(Path("split"), content if isinstance(content, bytes) else pickle.dumps(content), classes)
+
+
+def said(content: object) -> str:
+    with pytest.raises(DataError) as caught:
+        read(content)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(SSB).encode(),
+        b"\n  " + json.dumps({**SSB, "known_unknown_pairs": {"Hard": [{"known_class": 3}]}}).encode(),
+        *(pickle.dumps(SSB, protocol=protocol) for protocol in range(6)),
+        pickle.dumps({"Old": [0, 3], "New": (4, 2, 1)}),
+        pickle.dumps({"Old": ["a", "d"], "New": ["b", "c", "e"]}),
+    ],
+)
+def test_one_split_in_many_forms(content: bytes) -> None:
+    split = read(content)
+    assert split.old == ("a", "d")
+    assert split.new == ("b", "c", "e")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"known_classes": [0], "unknown_classes": [1, 2, 3]}, "of 1 of the 5 classes neither old nor new, first 'e'"),
+        ({"known_classes": [0, 1], "unknown_classes": [1, 2, 3, 4]}, "'b' both as old and as new"),
+        ({"known_classes": [0, 0], "unknown_classes": [1, 2, 3, 4]}, "names a class twice"),
+        ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is no class"),
+        ({"known_classes": [-1], "unknown_classes": [0, 1, 2, 3, 4]}, "has '-1'"),
+        ({"known_classes": [True], "unknown_classes": [0, 2, 3, 4]}, "has 'True'"),
+        ({"known_classes": [0.0], "unknown_classes": [1, 2, 3, 4]}, "has '0.0'"),
+        ({"known_classes": ["x"], "unknown_classes": [1, 2, 3, 4]}, "has 'x'"),
+        ({"known_classes": "abc", "unknown_classes": [1, 2]}, "must be a list"),
+        ({"known_classes": [], "unknown_classes": [0, 1, 2, 3, 4]}, "0 old and 5 new"),
+        ({"known": [0]}, "no split of classes"),
+        ([1, 2], "no split of classes"),
+        (b"{", "not JSON"),
+        (b"", "neither JSON nor a readable pickle"),
+        (b"\x80\x04", "neither JSON nor a readable pickle"),
+        (b"hello", "neither JSON nor a readable pickle"),
+        (b"{" + b'"a":[' * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_split_of_these_classes(content: object, reason: str) -> None:
+    assert reason in said(content)
+
+
+# ---- hostile pickles
+
+
+class Touch:
+    """Runs a command when it is unpickled by pickle.load."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.canary}",)
+
+
+class Evaluate(Touch):
+    def __reduce__(self):
+        return eval, (f"open({str(self.canary)!r}, 'w')",)
+
+
+class Persistent(pickle.Pickler):
+    def persistent_id(self, value: object) -> object:
+        return "elsewhere" if isinstance(value, Touch) else None
+
+
+def hostile(canary: Path) -> dict[str, bytes]:
+    """Pickles that would leave a file behind, or eat memory, if they were loaded as pickles usually are."""
+    import io
+
+    buffer = io.BytesIO()
+    Persistent(buffer).dump({"known_classes": Touch(canary)})
+    cases = {
+        f"{kind.__name__}, protocol {protocol}, {place}": pickle.dumps(table, protocol=protocol)
+        for kind in (Touch, Evaluate)
+        for protocol in range(6)
+        for place, table in (
+            ("instead of the table", kind(canary)),
+            ("beside the lists", {**SSB, "more": kind(canary)}),
+            ("as a class", {"known_classes": [kind(canary)], "unknown_classes": [1, 2, 3, 4]}),
+        )
+    }
+    return cases | {
+        "old opcode INST": f"(S'touch {canary}'\nios\nsystem\n.".encode(),
+        "GLOBAL and REDUCE": f"cos\nsystem\n(S'touch {canary}'\ntR.".encode(),
+        "GLOBAL, OBJ": f"(cos\nsystem\nS'touch {canary}'\no.".encode(),
+        "registered extension": b"\x80\x02\x82\x01.",
+        "BUILD on a table": b"\x80\x02}}U\x01aU\x01bsb.",
+        "persistent": buffer.getvalue(),
+        "text of 2**40 bytes": b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"x.",
+        "number of 2**30 digits": b"\x80\x02\x8b" + (2**30).to_bytes(4, "little") + b"\x01.",
+        "memo at 2**31": b"\x80\x02Nr" + (2**31).to_bytes(4, "little") + b".",
+        "endless nesting": b"\x80\x02" + b"]" * 300_000 + b"a" * 299_999 + b".",
+        "itself inside": b"\x80\x02}q\x00U\x0dknown_classesh\x00s.",
+        "numpy": pickle.dumps({"known_classes": np.arange(2), "unknown_classes": [2, 3, 4]}),
+        "range": pickle.dumps({"known_classes": range(2), "unknown_classes": [2, 3, 4]}),
+    }
+
+
+def test_hostile_pickles_run_nothing(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    cases = hostile(canary)
+    assert len(cases) > 45
+    for name, content in cases.items():
+        with pytest.raises(DataError) as caught:
+            read(content)
+        assert not canary.exists(), name
+        assert "split" in caught.value.message
+    pickle.loads(cases["Touch, protocol 4, instead of the table"])  # the canary sings where nobody is careful
+    assert canary.exists()
+
+
+def test_the_command_refuses_a_hostile_file_and_keeps_nothing(tmp_path: Path, cli, no_data: Path) -> None:
+    canary = tmp_path / "canary"
+    file = tmp_path / "cub_osr_splits.pkl"
+    for content in hostile(canary).values():
+        file.write_bytes(content)
+        result = cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011")
+        assert result.exit_code == 2
+    assert not canary.exists()
+    assert not list(no_data.rglob("*.toml"))
+
+
+# ---- as a protocol
+
+
+def published_like(dataset: str, old: int, seed: int = 0) -> dict[str, object]:
+    """A file in the benchmark's form with so many known classes."""
+    order = list(range(len(load_card(dataset).classes)))
+    random.Random(seed).shuffle(order)
+    rest = order[old:]
+    return {
+        "known_classes": order[:old],
+        "unknown_classes": {"Easy": rest[::3], "Medium": rest[1::3], "Hard": rest[2::3]},
+    }
+
+
+def test_an_imported_split_is_a_protocol_of_the_dataset(tmp_path: Path, cli, no_data: Path) -> None:
+    file = tmp_path / "cub_ssb_splits.json"
+    split = published_like("cub-200-2011", 100)
+    file.write_text(json.dumps(split))
+    result = cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011")
+    assert result.exit_code == 0, result.output
+    assert "100 old and 100 new classes" in result.stdout
+    card = card_of("cub-200-2011", get_manager())
+    protocol = named_protocol("ssb", card, "cub-200-2011")
+    assert card is not None
+    assert card.default_protocol == "half"  # what is installed or imported changes no default
+    known = sorted(split["known_classes"])
+    assert protocol.old_classes([30] * 200, card.classes) == tuple(known)
+    assert "ssb:" in cli("data", "show", "cub-200-2011").stdout
+    again = cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011")
+    assert again.exit_code == 0
+    file.write_text(json.dumps(published_like("cub-200-2011", 100, seed=1)))
+    other = cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011")
+    assert other.exit_code == 2
+    assert "--name NAME" in other.stderr
+    assert cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011", "--name", "mine").exit_code == 0
+    for name in ("half", "../x", "A"):
+        assert cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011", "--name", name).exit_code == 2
+
+
+def test_a_split_of_another_dataset_is_refused(tmp_path: Path, cli, no_data: Path) -> None:
+    file = tmp_path / "split.json"
+    file.write_text(json.dumps(published_like("fgvc-aircraft", 50)))
+    assert "neither old nor new" in cli("data", "split", "import", "--format", "ssb", file, "stanford-cars").stderr
+    file.write_text(json.dumps(published_like("stanford-cars", 98)))
+    assert "no class of this dataset" in cli("data", "split", "import", "--format", "ssb", file, "fgvc-aircraft").stderr
+
+
+def test_a_damaged_kept_protocol_is_one_sentence(tmp_path: Path, cli, no_data: Path) -> None:
+    file = tmp_path / "split.json"
+    file.write_text(json.dumps(published_like("fgvc-aircraft", 50)))
+    cli("data", "split", "import", "--format", "ssb", file, "fgvc-aircraft")
+    [kept] = no_data.rglob("ssb.toml")
+    for content in ("old_classes = [", 'old_classes = ["Zeppelin"]\nlabel_fraction = 0.5\ncitation = "x"\n', "a = 1\n"):
+        kept.write_text(content)
+        result = cli("data", "show", "fgvc-aircraft")
+        assert result.exit_code == 2
+        assert "damaged" in result.stderr
+
+
+# ---- published statistics on label lists of the full size
+
+
+def full_size(total: int, classes: int) -> np.ndarray:
+    """Labels of ``total`` images, as evenly over the classes as it goes."""
+    return np.sort(np.arange(total) % classes)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "protocol", "old", "labelled", "unlabelled", "tolerance"),
+    [
+        ("cifar10", "gcd", 5, 12_500, 37_500, 0),
+        ("cifar100", "gcd", 80, 20_000, 30_000, 0),
+        ("imagenet-100", "gcd", 50, 31_900, 95_300, 200),  # published in thousands; the total is 127.2
+        ("cub-200-2011", "ssb", 100, 1_500, 4_500, 50),
+        ("stanford-cars", "ssb", 98, 2_000, 6_100, 100),  # half an image per class of odd size is rounded up
+        ("fgvc-aircraft", "ssb", 50, 1_700, 5_000, 50),
+    ],
+)
+def test_sizes_are_the_published_ones(
+    dataset: str, protocol: str, old: int, labelled: int, unlabelled: int, tolerance: int, tmp_path: Path, cli, no_data
+) -> None:
+    card = load_card(dataset)
+    if protocol == "ssb":
+        (tmp_path / "split.json").write_text(json.dumps(published_like(dataset, old)))
+        cli("data", "split", "import", "--format", "ssb", tmp_path / "split.json", dataset)
+    train, test = card.samples.get("train", 127_200), card.samples.get("test", 5_000)
+    labels = np.concatenate([full_size(train, len(card.classes)), full_size(test, len(card.classes))])
+    split = make_split(
+        dataset=dataset,
+        class_names=card.classes,
+        labels=labels,
+        sha256=[f"{number:064x}" for number in range(len(labels))],
+        protocol=named_protocol(protocol, card_of(dataset, get_manager()), dataset),
+        partition=np.repeat(["train", "test"], [train, test]),
+    )
+    assert split.k_old == old
+    assert len(split.classes) == len(card.classes)
+    counts = {role: int(np.sum(split.roles == position)) for position, role in enumerate(ROLES)}
+    assert abs(counts["labelled"] - labelled) <= tolerance
+    assert abs(counts["unlabelled"] - unlabelled) <= tolerance
+    assert counts["labelled"] + counts["unlabelled"] == train
+    assert counts["test"] == test
+    assert set(split.labels[split.ids("labelled")].tolist()) == set(range(old))
+    assert set(split.labels[split.ids("unlabelled")].tolist()) == set(range(len(card.classes)))
+
+
+def test_the_first_classes_of_the_cards_are_the_old_ones_of_the_literature() -> None:
+    """The order that published positions count in: of the labels in CIFAR's files, and of sorted names elsewhere."""
+    assert load_card("cifar10").classes[:5] == ("airplane", "automobile", "bird", "cat", "deer")
+    assert load_card("cifar100").classes == tuple(sorted(load_card("cifar100").classes))
+    assert load_card("herbarium-19").classes == tuple(sorted(map(str, range(683))))
+    assert load_card("fgvc-aircraft").classes == tuple(sorted(load_card("fgvc-aircraft").classes))
+    numbers = [int(name.partition(".")[0]) for name in load_card("cub-200-2011").classes]
+    assert numbers == list(range(1, 201))
+
+
+def test_imagenet_100_is_the_draw_that_its_card_describes() -> None:
+    """Seed 0 of numpy's legacy generator, 100 of 1,000 positions, against the list of synsets that timm ships."""
+    timm = importlib.util.find_spec("timm")
+    if timm is None or not timm.submodule_search_locations:
+        pytest.skip("timm is not installed")
+    file = Path(timm.submodule_search_locations[0]) / "data" / "_info" / "imagenet_synsets.txt"
+    synsets = sorted(file.read_text().split())
+    drawn = np.random.RandomState(0).choice(range(1000), size=(100,), replace=False)
+    assert load_card("imagenet-100").classes == tuple(synsets[position] for position in np.sort(drawn))
