@@ -7,7 +7,6 @@ time of modification is the time of its last use: image stores, view banks, unpa
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,13 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gcdbench.core.cache_folders import DELETED, discard
-from gcdbench.core.errors import ConfigError, UnknownName
-
-_UNITS = {"": 1, "B": 1} | {
-    f"{letter}{rest}": base**power
-    for power, letter in enumerate("KMGT", start=1)
-    for rest, base in (("", 1000), ("B", 1000), ("IB", 1024))
-}
+from gcdbench.core.errors import UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,14 +102,6 @@ def remove_leftovers(cache: Path) -> None:
         elif folder.is_dir():
             with suppress(Timeout), FileLock(_lock_file(cache, folder), timeout=0):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def parse_size(text: str) -> int:
-    """``20GB``, ``20G``, ``500 MB`` (powers of 1000) or ``20GiB`` (powers of 1024) as a number of bytes."""
-    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2].upper() not in _UNITS:
-        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB, 20GiB.")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def _lock_file(cache: Path, folder: Path) -> Path:

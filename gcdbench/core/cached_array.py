@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,8 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import DTypeLike, NDArray
 
-from gcdbench.core.cache_folders import DISK_FULL, HEADROOM, format_bytes, map_array, new_folder, reserve, touch
-from gcdbench.core.errors import DiskSpaceError
+from gcdbench.core.cache_folders import map_array, new_folder, touch
+from gcdbench.core.disk_space import reserve, room_for
 
 DATA, META = "data.npy", "meta.json"
 FORMAT = 2
@@ -94,35 +93,15 @@ def _build_once(home: Path, recipe: Recipe) -> None:
 
 
 def _build(home: Path, recipe: Recipe) -> None:
-    try:
-        # Whoever holds the lock is the only builder.
-        with new_folder(home) as unfinished:
-            _require_space(home.parent, recipe)
-            recipe.announce(recipe.size)
-            array = np.lib.format.open_memmap(
-                unfinished / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape
-            )
-            reserve(unfinished / DATA)
-            recipe.fill(array)
-            array.flush()
-            del array
-            meta = {"format": FORMAT, "title": recipe.title, "bytes": recipe.size, "identity": dict(recipe.identity)}
-            (unfinished / META).write_text(json.dumps(meta, indent=1, sort_keys=True), encoding="utf-8")
-    except OSError as error:
-        if error.errno in DISK_FULL:
-            raise DiskSpaceError(
-                f"The disk ran full while the {recipe.title} was written to '{home.parent}'.",
-                hint="Free some room ('gcdbench data cache clear') or set GCDBENCH_CACHE to a larger disk.",
-            ) from error
-        raise
-
-
-def _require_space(folder: Path, recipe: Recipe) -> None:
-    free = shutil.disk_usage(folder).free
-    if recipe.size + HEADROOM > free:
-        raise DiskSpaceError(
-            f"The {recipe.title} needs {format_bytes(recipe.size + HEADROOM)} ({format_bytes(recipe.size)} and"
-            f" {format_bytes(HEADROOM)} that stay free), but only {format_bytes(free)} are free in '{folder}'.",
-            hint="Free some room ('gcdbench data cache clear'), set GCDBENCH_CACHE to a larger disk,"
-            " or use fewer views (--set views=bank:4) or none (--set views=online).",
+    # Whoever holds the lock is the only builder.
+    with new_folder(home) as unfinished, room_for(home.parent, recipe.size, f"The {recipe.title}"):
+        recipe.announce(recipe.size)
+        array = np.lib.format.open_memmap(
+            unfinished / DATA, mode="w+", dtype=np.dtype(recipe.dtype), shape=recipe.shape
         )
+        reserve(unfinished / DATA)
+        recipe.fill(array)
+        array.flush()
+        del array
+        meta = {"format": FORMAT, "title": recipe.title, "bytes": recipe.size, "identity": dict(recipe.identity)}
+        (unfinished / META).write_text(json.dumps(meta, indent=1, sort_keys=True), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from gcdbench.core.cache_folders import write_bytes
+from gcdbench.core.files import write_bytes
 from gcdbench.core.work import Progress
 from gcdbench.datasets.sources.walk import file_stamp
 

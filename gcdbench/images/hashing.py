@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.cache_folders import only_one, write_bytes
+from gcdbench.core.cache_folders import only_one
 from gcdbench.core.errors import DataError
+from gcdbench.core.files import write_bytes
 from gcdbench.core.work import Progress
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.workers import map_chunks

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +19,8 @@ import numpy as np
 from PIL import Image
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import (
-    DISK_FULL,
-    map_array,
-    new_folder,
-    no_space,
-    only_one,
-    require_space,
-    reserve,
-    touch,
-)
+from gcdbench.core.cache_folders import map_array, new_folder, only_one, touch
+from gcdbench.core.disk_space import DISK_FULL, reserve, room_for
 from gcdbench.core.errors import DataError
 from gcdbench.core.work import Progress, available_cores
 from gcdbench.datasets.source import DatasetSource
@@ -145,8 +136,7 @@ def _build(
     needed = len(rows) * (side**2 * 3 + 32)
     what = f"The image store of '{source.card.name}' ({len(rows):,} images of {side} x {side} pixels)"
     try:
-        with new_folder(folder) as temporary:
-            require_space(folder.parent, needed, what)
+        with new_folder(folder) as temporary, room_for(folder.parent, needed, what):
             file = temporary / "pixels.npy"
             array = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(rows), side, side, 3))
             offset = int(array.offset)
@@ -178,8 +168,6 @@ def _build(
             meta |= {"count": len(rows), "side": side, "bytes": needed}
             (temporary / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
-        if error.errno in DISK_FULL:
-            raise no_space(folder.parent, needed, shutil.disk_usage(folder.parent).free, what) from None
         raise DataError(f"{what} could not be written to {folder.parent}: {error.strerror or error}.") from error
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gcdbench.core.errors import TrainingError
-from gcdbench.core.files import sync_directory, write_bytes
+from gcdbench.core.files import sync, write_bytes
 
 FORMAT = 1
 LATEST = "latest.pt"
@@ -71,7 +71,7 @@ def save_latest(directory: Path, state: State) -> None:
     if latest.exists():
         os.replace(latest, directory / PREVIOUS)
     os.replace(fresh, latest)
-    sync_directory(directory)
+    sync(directory)
 
 
 class Clock:

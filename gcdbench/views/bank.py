@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import format_bytes
 from gcdbench.core.cached_array import Recipe, open_array
+from gcdbench.core.disk_space import format_bytes
 from gcdbench.core.work import available_cores
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gcdbench.core import cached_array as cachefile
 from gcdbench.core.arrays import Pixels
-from gcdbench.core.cache_folders import format_bytes
+from gcdbench.core.disk_space import format_bytes
 from gcdbench.core.errors import ConfigError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.views import bank

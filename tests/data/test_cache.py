@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-from gcdbench.core.cache_folders import write_bytes
-from gcdbench.core.cache_upkeep import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
-from gcdbench.core.errors import ConfigError, UnknownName
+from gcdbench.core.cache_upkeep import clear_cache, list_cache, remove_leftovers, trim_cache
+from gcdbench.core.disk_space import parse_size
+from gcdbench.core.errors import ConfigError, StoreError, UnknownName
+from gcdbench.core.files import write_bytes
 
 
 def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:
@@ -157,7 +158,7 @@ def test_a_small_file_that_cannot_be_written_leaves_nothing_beside_it(
 
     (tmp_path / "a.txt").write_bytes(b"before")
     monkeypatch.setattr("os.fsync", no_room)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(StoreError, match="No space left"):
         write_bytes(tmp_path / "a.txt", b"after")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"before"

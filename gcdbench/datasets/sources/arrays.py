@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import map_array, new_folder, only_one, require_space, touch
+from gcdbench.core.cache_folders import map_array, new_folder, only_one, touch
+from gcdbench.core.disk_space import room_for
 from gcdbench.core.errors import DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.datasets.card import DatasetCard
@@ -193,8 +194,7 @@ def _open(folder: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels 
 def _unpack(path: Path, member: str, folder: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(f"{member}.npy").file_size
-        with new_folder(folder) as temporary:
-            require_space(folder.parent, size, f"Unpacking {member} of {path.name}")
+        with new_folder(folder) as temporary, room_for(folder.parent, size, f"Unpacking {member} of {path.name}"):
             try:
                 with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
                     shutil.copyfileobj(packed, out, 2**20)

@@ -25,7 +25,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gcdbench.core.cache_folders import sync, write_bytes
+from gcdbench.core.errors import StoreError
+from gcdbench.core.files import sync, write_bytes
 from gcdbench.core.places import cache_dir
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("separable.c", "views.c"))
@@ -74,7 +75,7 @@ def load_kernels() -> ctypes.CDLL | None:
         if not _intact(path):
             _build(compiler, path)
         return ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, StoreError, subprocess.SubprocessError):
         return None
 
 
