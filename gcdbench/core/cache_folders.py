@@ -1,4 +1,4 @@
-"""Folders of the cache: nothing half-made is ever seen under its name, and only one process makes a thing."""
+"""Folders of the cache: one process at a time changes one, and what is deleted loses its name first."""
 
 from __future__ import annotations
 
@@ -6,68 +6,57 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import DTypeLike, NDArray
 
-from gcdbench.core.files import sync
-from gcdbench.core.work import Progress
+from gcdbench.core.errors import StoreError
+
+KINDS = ("stores", "banks", "features", "arrays")
+"""Folders of the cache whose folders are entries: each holds sealed arrays and a ``meta.json``."""
+
+META = "meta.json"
+"""Says what an entry is; its time of modification is the time of the entry's last use."""
+
+UNFINISHED = ".tmp-"
+"""Beginning of the name of what is being made."""
 
 DELETED = ".tmp-deleted-"
-"""Beginning of the name of a folder that is being deleted."""
+"""Beginning of the name of what is being deleted."""
 
 
-def discard(folder: Path) -> None:
-    """Delete a folder of the cache, if it is there.
+def discard(path: Path) -> None:
+    """Delete a folder or file of the cache, if it is there.
 
     It loses its name first: nobody opens what is half deleted, and a killed deletion leaves what ``remove_leftovers``
     finds.
     """
-    doomed = folder.with_name(f"{DELETED}{uuid.uuid4().hex}")
+    doomed = path.with_name(f"{DELETED}{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
-        os.rename(folder, doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(path, doomed)
+        remove(doomed)
+
+
+def remove(path: Path) -> None:
+    """Delete what has no name that anybody would open: a file or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
-def new_folder(final: Path) -> Iterator[Path]:
-    """A temporary folder beside ``final`` that takes its name when the block ends well, and vanishes otherwise.
-
-    Call it with the lock of ``final`` held: what an earlier, killed process left behind is removed first, and so is a
-    damaged ``final``.
-    """
-    final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".tmp-{final.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    discard(final)
-    temporary.mkdir()
+def only_one(cache: Path, name: str, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock ``name`` of this cache; calls ``waiting`` when it has to wait for another process."""
     try:
-        yield temporary
-        for file in temporary.iterdir():
-            sync(file)
-        sync(temporary)
-        os.rename(temporary, final)
-        sync(final.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-@contextmanager
-def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterator[None]:
-    """Hold the lock ``name`` of this cache; tells ``progress`` when it has to wait for another process."""
-    folder = cache / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / f"{name}.lock")
-    try:
-        lock.acquire(timeout=0)
+        with changing(cache):
+            lock = FileLock(lock_file(cache, name))
+            lock.acquire(timeout=0)
     except Timeout:
-        if progress:
-            progress("waiting for another process", 0, 0)
+        if waiting:
+            waiting()
         lock.acquire(poll_interval=0.1)
     try:
         yield
@@ -75,13 +64,26 @@ def only_one(cache: Path, name: str, progress: Progress | None = None) -> Iterat
         lock.release()
 
 
-def map_array(file: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
-    """The array in a ``.npy`` file, read-only and mapped; None where it is missing, cut short or another one."""
+def lock_file(cache: Path, name: str) -> Path:
+    """Where the lock of that name lies; its folder is made."""
+    folder = cache / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}.lock"
+
+
+@contextmanager
+def changing(cache: Path) -> Iterator[None]:
+    """One sentence where the cache cannot be changed: no right to, a full disk, a file in the place of a folder."""
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="r")
-    except (FileNotFoundError, ValueError, EOFError):
-        return None
-    return array if array.shape == shape and array.dtype == np.dtype(dtype) else None
+        yield
+    except Timeout:
+        raise
+    except OSError as error:
+        place = error.filename or cache
+        raise StoreError(
+            f"The cache cannot be changed: {place}: {error.strerror or error}.",
+            hint="Remove what is in the way, make the folder writable, or set GCDBENCH_CACHE to another folder.",
+        ) from error
 
 
 def touch(file: Path) -> None:

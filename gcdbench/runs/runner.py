@@ -83,6 +83,7 @@ def prepare_data(plan: RunPlan, placement: Placement, listener: Listener = _igno
         placement.cache or cache_dir(),
         workers=_workers(placement),
         progress=lambda task, done, total: listener({"type": "progress", "task": task, "done": done, "total": total}),
+        note=lambda text: listener({"type": "note", "message": text}),
     )
     order = store.order
     split = make_split(

@@ -255,7 +255,7 @@ class Engine:
         directory = self.ctx.checkpoint_dir
         if directory is None or not self.ctx.resume:
             return
-        state = checkpoint.load_latest(directory)
+        state = checkpoint.load_latest(directory, lambda text: self._log(type="note", message=text))
         if state is None:
             return
         mine = self._fingerprint()

@@ -9,7 +9,7 @@ nothing that shapes it depends on them: its key is the image store, the augmenta
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cached_array import Recipe, open_array
+from gcdbench.core.cached_arrays import Form, Recipe, open_cached
 from gcdbench.core.disk_space import format_bytes
+from gcdbench.core.identity import digest
 from gcdbench.core.work import available_cores
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
@@ -30,6 +31,11 @@ from gcdbench.views.context import ViewContext
 from gcdbench.views.draws import random_words
 from gcdbench.views.setting import parse_views
 from gcdbench.views.threads import run_chunks
+
+FORMAT = 2
+"""Part of every key: raise it when the layout of a file changes."""
+
+FLOAT32 = np.dtype(np.float32)
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
@@ -155,23 +161,28 @@ def open_bank(ctx: ViewContext, store: Pixels, augmentation: Augmentation, count
     backbone.prefix.to(ctx.device)
     probe = run_prefix(backbone, torch.zeros(1, 3, ctx.image_size, ctx.image_size, device=ctx.device))
     channels, height, width = probe.shape[1:]
+    form = Form(shape=(len(store), count + 1, height, width, channels), dtype=np.dtype(np.float16))
+    identity = {
+        **_identity(ctx, backbone, backbone.prefix),
+        "augmentation": augmentation.key,
+        "views": count,
+        "seed": BANK_SEED,
+    }
     recipe = Recipe(
+        kind="banks",
+        key=_key(identity, form),
+        subject="The view bank",
         title="view bank",
-        identity={
-            **_identity(ctx, backbone, backbone.prefix),
-            "augmentation": augmentation.key,
-            "views": count,
-            "seed": BANK_SEED,
-        },
-        shape=(len(store), count + 1, height, width, channels),
-        dtype=np.float16,
-        fill=lambda outputs: fill_bank(ctx, backbone, store, augmentation, outputs),
-        announce=lambda size: _note(
+        about={"identity": identity},
+        forms={"data": form},
+        fill=lambda name, outputs: fill_bank(ctx, backbone, store, augmentation, outputs),
+        begin=lambda names, size: _note(
             ctx, f"building a view bank: {count} views of {len(store)} images, {format_bytes(size)}"
         ),
-        wait=lambda: _note(ctx, "waiting for another process that is building this view bank"),
+        waiting=lambda: _note(ctx, "waiting for another process that is building this view bank"),
+        note=lambda text: _note(ctx, text),
     )
-    return open_array(_folder(ctx, "banks"), recipe)
+    return open_cached(_cache(ctx), recipe)["data"]
 
 
 def fill_bank(
@@ -218,7 +229,7 @@ def frozen_features(ctx: ViewContext, images: ImageSet) -> NDArray[np.float32]:
     store = images.store
     step = chunk_size(ctx.image_size)
 
-    def fill(features: NDArray[np.float32]) -> None:
+    def fill(name: str, features: NDArray[np.float32]) -> None:
         def fill_chunk(first: int) -> int:
             pixels = np.asarray(store[first : first + step])
             images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
@@ -230,25 +241,29 @@ def frozen_features(ctx: ViewContext, images: ImageSet) -> NDArray[np.float32]:
         chunks = [(first,) for first in range(0, len(store), step)]
         _run_with_progress(ctx, "frozen features", fill_chunk, chunks, total=len(store))
 
+    identity, form = _identity(ctx, backbone, backbone), Form(shape=(len(store), backbone.channels), dtype=FLOAT32)
     recipe = Recipe(
+        kind="features",
+        key=_key(identity, form),
+        subject="The file of frozen features",
         title="frozen features",
-        identity=_identity(ctx, backbone, backbone),
-        shape=(len(store), backbone.channels),
-        dtype=np.float32,
+        about={"identity": identity},
+        forms={"data": form},
         fill=fill,
+        note=lambda text: _note(ctx, text),
     )
-    return np.asarray(open_array(_folder(ctx, "features"), recipe)[images.ids])
+    return np.asarray(open_cached(_cache(ctx), recipe)["data"][images.ids])
 
 
 def state_digest(module: nn.Module) -> str:
     """sha256 of a module's parameters and buffers: names, types, shapes and values, in whatever order they come."""
-    digest = hashlib.sha256()
+    state = hashlib.sha256()
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        state.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         # As bytes, because numpy lacks some of torch's types.
-        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        state.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return state.hexdigest()
 
 
 def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
@@ -268,9 +283,13 @@ def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[
     }
 
 
-def _folder(ctx: ViewContext, kind: str) -> Path | None:
+def _key(identity: Mapping[str, Any], form: Form) -> str:
+    return digest({"format": FORMAT, "shape": form.shape, "dtype": form.dtype.str, **identity})[:24]
+
+
+def _cache(ctx: ViewContext) -> Path | None:
     """Where arrays are kept; None when the store has no identity to file them under."""
-    return ctx.cache_dir / kind if ctx.cache_dir is not None and ctx.store_key else None
+    return ctx.cache_dir if ctx.store_key else None
 
 
 def _run_with_progress(

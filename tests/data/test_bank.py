@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.core import cached_array as cachefile
 from gcdbench.core.arrays import Pixels
 from gcdbench.core.disk_space import format_bytes
 from gcdbench.core.errors import ConfigError
@@ -110,7 +109,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(
         monkeypatch.setattr(bank, "available_cores", lambda n=threads: n)
         cache = tmp_path / str(threads)
         bank.open_views(context(cache), store)
-        contents.add((banks(cache)[0] / cachefile.DATA).read_bytes())
+        contents.add((banks(cache)[0] / "data.npy").read_bytes())
     assert len(contents) == 1
 
 

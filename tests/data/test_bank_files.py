@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gcdbench.core import cached_array as cachefile
+from gcdbench.core import cached_arrays
 from gcdbench.core.arrays import Pixels
 from gcdbench.core.errors import DiskSpaceError
 from gcdbench.images.image_set import ImageSet
@@ -167,36 +167,76 @@ def test_a_bank_that_is_cleared_while_it_is_opened_is_built_again(
     tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank.open_views(context(tmp_path), store)
-    calls: list[Path] = []
+    home = banks(tmp_path)[0]
+    moments: list[str] = []
 
-    def clear_first(file: Path) -> None:
-        if not calls:
-            shutil.rmtree(file.parent)
-        calls.append(file)
+    def clear(moment: str) -> None:
+        if moment not in moments:
+            shutil.rmtree(home)
+        moments.append(moment)
 
-    monkeypatch.setattr(cachefile, "touch", clear_first)
+    def clear_when_written(path: Path) -> None:
+        if path == home:
+            clear("written")
+
+    monkeypatch.setattr(cached_arrays, "touch", lambda file: clear("touched"))
+    monkeypatch.setattr(cached_arrays, "sync", clear_when_written)
     assert len(bank.open_views(context(tmp_path), store).test(np.arange(3))) == 3
-    assert len(calls) == 2
+    assert moments == ["touched", "written", "written"]
 
 
-@pytest.mark.parametrize("keep", [0, 50, -1, None], ids=["empty", "half a header", "a byte short", "no array"])
-def test_a_damaged_bank_is_built_again(tmp_path: Path, store: Pixels, keep: int | None) -> None:
-    first = bank.open_views(context(tmp_path), store).test(np.arange(COUNT))
-    file = banks(tmp_path)[0] / cachefile.DATA
-    content = file.read_bytes()
-    file.write_bytes(content[:keep] if keep is not None else bytes(len(content)))
-    assert torch.equal(bank.open_views(context(tmp_path), store).test(np.arange(COUNT)), first)
-    assert file.read_bytes() == content
+def zero_half(content: bytes) -> bytes:
+    return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
+
+
+def flip_one_bit(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 16]) + content[middle + 1 :]
+
+
+DAMAGE = {
+    "empty": lambda content: b"",
+    "half a header": lambda content: content[:50],
+    "a byte short": lambda content: content[:-1],
+    "no array": lambda content: bytes(len(content)),
+    "zeroed half": zero_half,
+    "flipped bit": flip_one_bit,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_bank_is_built_again_and_said(tmp_path: Path, store: Pixels, kind: str) -> None:
+    events: list[Any] = []
+    first = bank.open_views(context(tmp_path), store)
+    ids = np.arange(COUNT)
+    views = first.pair(ids, 3, 1), first.test(ids)
+    for file in [*tmp_path.glob("banks/*/*.npy")]:
+        content = file.read_bytes()
+        file.unlink()  # the first source keeps its own copy
+        file.write_bytes(DAMAGE[kind](content))
+    again = bank.open_views(context(tmp_path, log=events.append), store)
+    assert torch.equal(again.pair(ids, 3, 1), views[0])
+    assert torch.equal(again.test(ids), views[1])
+    assert any("damaged" in event.get("message", "") for event in events)
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_features_are_computed_again_and_said(tmp_path: Path, store: Pixels, kind: str) -> None:
+    events: list[Any] = []
+    images = ImageSet(ids=np.arange(COUNT), store=store)
+    first = bank.frozen_features(context(tmp_path), images)
+    [file] = tmp_path.glob("features/*/*.npy")
+    file.write_bytes(DAMAGE[kind](file.read_bytes()))
+    assert np.array_equal(bank.frozen_features(context(tmp_path, log=events.append), images), first)
+    assert any("damaged" in event.get("message", "") for event in events)
 
 
 def test_leftovers_of_a_killed_build_are_cleared(tmp_path: Path, store: Pixels) -> None:
     bank.open_views(context(tmp_path), store)
     home = banks(tmp_path)[0]
-    left = home.with_name(f".tmp-{home.name}")
-    home.rename(left)
-    (left / cachefile.META).unlink()
+    (home / "data.npy").rename(home / ".tmp-data.npy")
     bank.open_views(context(tmp_path), store)
-    assert banks(tmp_path) == [home]
+    assert {path.name for path in home.iterdir()} == {"data.npy", "meta.json"}
 
 
 def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
@@ -205,10 +245,9 @@ def test_leftovers_of_a_killed_build_are_gone_before_the_disk_is_measured(
     """Otherwise a large build that was killed would have no room to be repeated."""
     bank.open_views(context(tmp_path), store)
     home = banks(tmp_path)[0]
-    left = home.with_name(f".tmp-{home.name}")
-    home.rename(left)
+    killed = home / ".tmp-data.npy"
+    (home / "data.npy").rename(killed)
     usage = type(shutil.disk_usage(tmp_path))
-    killed = left / cachefile.DATA
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 0, 1000 if killed.exists() else 10**9))
     bank.open_views(context(tmp_path), store)
     assert banks(tmp_path) == [home]
