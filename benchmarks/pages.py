@@ -29,6 +29,7 @@ from pathlib import Path
 from benchmarks.border import border_table
 from benchmarks.seed_tables import difference_table, pair_table, read_rows, seed_table
 from gcdbench.core.config import flatten
+from gcdbench.metrics.error_terms import BY_MAP
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.suites.finding import FROM_DATA
 from gcdbench.reporting.suites.read import load_suite
@@ -61,10 +62,8 @@ SCORES = {
     "all": "All",
     "old": "Old",
     "new": "New",
-    "true_old_confusion": "true-old",
-    "false_new": "false-new",
+    **{score.key: score.title.removesuffix(" confusion") for score in BY_MAP},
     "false_old": "**false-old**",
-    "true_new_confusion": "true-new",
 }
 MEANS = ("all", "old", "new", "false_old")
 MEANS_BLOCK = re.compile(
@@ -219,7 +218,10 @@ def means_table(
         entries = [table.entry(row.key, dataset, score) for score in MEANS]
         if entries[0].n:
             # Without marks: n says what is missing.
-            cells = [mean_text(replace(entry, missing=()), score) for entry, score in zip(entries, MEANS, strict=True)]
+            cells = [
+                mean_text(replace(entry, missing=()), table.catalogue[score])
+                for entry, score in zip(entries, MEANS, strict=True)
+            ]
             if classes:
                 found = exchanges[row.key].values()
                 cells += [summarise([run[name] for run in found], places=n) for name, (_, n) in EXCHANGE.items()]

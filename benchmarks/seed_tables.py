@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gcdbench.datasets.card import load_card
+from gcdbench.metrics.error_terms import BY_MAP
 from gcdbench.plugins.manager import get_manager
 from gcdbench.reporting.statistics import paired_difference
 from gcdbench.reporting.suites.read import load_suite
-from gcdbench.reporting.tables.model import SCORE_TITLES
 from gcdbench.reporting.tables.records import TRANSDUCTIVE, CellRecord
 from gcdbench.reporting.tables.suite_table import runs_of_suite
 from gcdbench.runs.directory import DONE, RunDirectory
@@ -22,9 +22,9 @@ from gcdbench.runs.directory import DONE, RunDirectory
 BY_SEED = {"all": "All", "old": "Old", "new": "New", "false_old": "false-old", "exchanged": "exchanged"}
 BY_SEED_OF_MANY = ("all", "false_old", "exchanged")
 """What is shown of each seed where more than two rows stand side by side."""
-ERRORS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 COMPARED = {
-    **{score: SCORE_TITLES[score] for score in ("all", "old", "new", *ERRORS)},
+    **{score: score.capitalize() for score in ("all", "old", "new")},
+    **{score.key: score.title for score in BY_MAP},
     "across": "false-new and false-old together",
     "rates": "mean of their rates",
     "apart": "all errors but the exchange",

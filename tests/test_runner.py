@@ -172,10 +172,10 @@ def test_rescore_changes_nothing_and_adds_a_metric_installed_later(tmp_path: Pat
     assert rescore(result.directory, with_metric) == ([], [])
     scores = result.directory.scores()
     for entry in scores["sets"].values():
-        del entry["scores"]["purity"]
+        del entry["scores"]["purity"], entry["scores"]["fragments"]
     result.directory.scores_path.write_text(json.dumps(scores))
     assert rescore(result.directory, before) == ([], [])
-    assert rescore(result.directory, with_metric) == ([], ["transductive.purity"])
+    assert rescore(result.directory, with_metric) == ([], ["transductive.fragments", "transductive.purity"])
 
 
 def test_a_strangers_broken_metric_is_reported_beside_the_scores(
@@ -216,7 +216,10 @@ def test_a_strangers_metric_can_neither_take_a_key_of_ours_nor_change_what_other
 
 def test_rescore_says_which_scores_go_with_their_metric(tmp_path: Path) -> None:
     result = run(tmp_path)
-    assert rescore(result.directory, PluginManager(points=[])) == (["transductive.purity (gone)"], [])
+    assert rescore(result.directory, PluginManager(points=[])) == (
+        ["transductive.fragments (gone)", "transductive.purity (gone)"],
+        [],
+    )
 
 
 def test_a_run_that_another_process_finished_meanwhile_is_reused(

@@ -19,7 +19,7 @@ Finding = tuple[str, str]
 @json_option
 def command(runs: Path, as_json: bool) -> None:
     """Check the installation, plugins, weights, data and disk; exit code 1 when something is broken."""
-    findings = [*_packages(), *_plugins(), *_weights(), *_data(), *_disk(), *_runs(runs)]
+    findings = [*_packages(), *_plugins(), *_scores(), *_weights(), *_data(), *_disk(), *_runs(runs)]
     if as_json:
         echo_json([{"level": level, "message": message} for level, message in findings])
     else:
@@ -48,8 +48,23 @@ def _plugins() -> Iterator[Finding]:
     for record in get_manager().records():
         if record.ok:
             yield OK, f"plugin {record.distribution} {record.version}"
+            for note in record.notes:
+                yield WARNING, f"plugin {record.distribution}: {note}"
         else:
             yield PROBLEM, f"plugin {record.distribution} is broken ({record.stage}): {record.error}"
+
+
+def _scores() -> Iterator[Finding]:
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.plugins.specs import MetricSpec
+
+    manager = get_manager()
+    for spec in manager.specs("metrics"):
+        assert isinstance(spec, MetricSpec)
+        try:
+            spec.describe()
+        except Exception as error:  # a plugin's module may raise anything when it is imported
+            yield PROBLEM, f"the scores of metric {spec.name} are not described: {manager.explain(error)}"
 
 
 def _weights() -> Iterator[Finding]:

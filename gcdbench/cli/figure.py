@@ -70,6 +70,7 @@ def _of_suite(
     evaluation: str,
 ) -> Figure:
     from gcdbench.core.errors import ConfigError
+    from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.figures.sources import bar_figure, curve_figure, error_figure
     from gcdbench.reporting.suites.read import load_suite
@@ -82,7 +83,6 @@ def _of_suite(
     if len(targets) != 1:
         raise ConfigError(f"A figure of kind '{kind}' is drawn of one suite.")
     suite = load_suite(targets[0])
-    scores = ("all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion")
     table = suite_table(
         suite,
         cell_records(load_runs(runs), evaluation),
@@ -90,7 +90,7 @@ def _of_suite(
         preset=preset,
         protocol=protocol,
         seeds=parse_seeds(seeds) if seeds else None,
-        scores=scores,
+        scores=("all", "old", "new", *TERMS, *HEAD_TERMS),
         evaluation=evaluation,
         bootstrap=RunBootstrap(evaluation),
     )

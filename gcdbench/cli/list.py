@@ -14,7 +14,11 @@ KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "plugins")
 @json_option
 def command(kind: str, as_json: bool) -> None:
     """List methods, datasets, metrics, backbones, executors or plugins."""
+    from contextlib import suppress
+    from dataclasses import asdict
+
     from gcdbench.plugins.manager import get_manager
+    from gcdbench.plugins.specs import MetricSpec
 
     manager = get_manager()
     if kind == "plugins":
@@ -37,6 +41,10 @@ def command(kind: str, as_json: bool) -> None:
             }
         )
     if as_json:
+        for row, spec in zip(rows, manager.specs(kind), strict=True):
+            with suppress(Exception):  # what a plugin's descriptions raise is told by 'gcdbench doctor'
+                if isinstance(spec, MetricSpec):
+                    row["scores"] = [asdict(score) for score in spec.describe()]
         echo_json(rows)
         return
     width = max((len(str(row["name"])) for row in rows), default=0)
@@ -59,6 +67,7 @@ def _list_plugins(as_json: bool) -> None:
                     "ok": r.ok,
                     "stage": r.stage,
                     "error": r.error,
+                    "notes": list(r.notes),
                     "provides": {kind: list(names) for kind, names in r.provides.items()},
                 }
                 for r in records
@@ -69,5 +78,7 @@ def _list_plugins(as_json: bool) -> None:
         if record.ok:
             offers = "; ".join(f"{len(names)} {kind}" for kind, names in record.provides.items()) or "observers only"
             click.echo(f"ok      {record.distribution} {record.version}: {offers}")
+            for note in record.notes:
+                click.echo(f"note    {record.distribution} {record.version}: {note}")
         else:
             click.echo(f"broken  {record.distribution} {record.version} ({record.stage}): {record.error}")

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "Write one self-contained HTML report."),
     "export": ("export", "Pack runs into an archive."),
     "import": ("import_", "Check an archive and merge its runs."),
+    "new": ("new", "Write a plugin package to start from."),
     "audit-numbers": ("audit_numbers", "Check a published table: All must lie between Old and New."),
     "doctor": ("doctor", "Check the installation, plugins, data and weights."),
 }
@@ -78,11 +79,9 @@ class LazyGroup(click.Group):
     type=click.Path(path_type=Path),
     help="Load a local plugin file (also: GCDBENCH_PLUGINS). May be repeated.",
 )
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def command(ctx: click.Context, plugin_file: tuple[Path, ...], debug: bool) -> None:
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def command(plugin_file: tuple[Path, ...]) -> None:
     """A benchmark toolkit for generalized category discovery."""
-    ctx.obj = {"debug": debug}
     if plugin_file:
         given = os.environ.get(PLUGIN_FILES_VARIABLE, "")
         # Worker processes inherit the environment, so they load the same files, wherever they are started.
@@ -119,11 +118,21 @@ def main() -> None:
     except Exception as error:  # a plugin's method may raise anything: still one sentence, and the way to more
         if "--debug" in sys.argv:
             raise
-        click.echo(f"Error: {type(error).__name__}: {error}", err=True)
+        click.echo(f"Error: {_explained(error)}", err=True)
         click.echo(
             "Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True
         )
         sys.exit(1)
+
+
+def _explained(error: Exception) -> str:
+    """The error with its file and line, where it came out of a plugin."""
+    from gcdbench.plugins.manager import get_manager
+
+    try:
+        return get_manager().explain(error)
+    except GCDBenchError:  # of a plugin file: that was said when it was loaded, or another error came first
+        return f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-TRANSDUCTIVE = "transductive"
+from gcdbench.metrics.error_terms import BY_MAP, HEAD_TERMS
 
-ERRORS = (
-    ("true_old_confusion", "true-old confusion (old taken for another old)"),
-    ("false_new", "false-new (old taken for new)"),
-    ("false_old", "false-old (new taken for old)"),
-    ("true_new_confusion", "true-new confusion (new taken for another new)"),
-)
+TRANSDUCTIVE = "transductive"
 SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the untouched test part"}
 
 
@@ -28,7 +23,8 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
         lines.append(
             "  " + "   ".join(f"{key.capitalize()} {_percent(values.get(key))}" for key in ("all", "old", "new"))
         )
-        lines += [f"  {_percent(values.get(key))}  {title}" for key, title in ERRORS]
+        lines += tie_lines(values)
+        lines += error_lines(values)
         extras = [f"NMI {_percent(values.get('nmi'))}", f"ARI {_percent(values.get('ari'))}"]
         if "chance_all" in values:
             extras.append(f"chance level {_percent(values['chance_all'])}")
@@ -40,6 +36,32 @@ def score_lines(record: Mapping[str, Any], scores: Mapping[str, Any]) -> list[st
     for issue in record.get("accepted_data_issues", []):
         lines.append(f"Accepted data issue: {issue}")
     return lines
+
+
+def error_lines(values: Mapping[str, float]) -> list[str]:
+    """The four groups of wrong images: by the map, and beside it by the head where the clusters are anchored."""
+    titles = [f"{score.title} ({score.meaning})" for score in BY_MAP]
+    by_map = [_percent(values.get(score.key)) for score in BY_MAP]
+    if not all(key in values for key in HEAD_TERMS):
+        return [f"  {share}  {title}" for share, title in zip(by_map, titles, strict=True)]
+    by_head = [_percent(values[key]) for key in HEAD_TERMS]
+    return [
+        "  map    head   errors by the one-to-one map, and by the clusters tied to old classes:",
+        *(f"  {a}  {b}  {title}" for a, b, title in zip(by_map, by_head, titles, strict=True)),
+    ]
+
+
+def tie_lines(values: Mapping[str, float]) -> list[str]:
+    """A sentence where other maps are as good as the one that Old and New were counted under."""
+    if not values.get("ties"):
+        return []
+    ranges = [
+        f"{part.capitalize()} {values[f'{part}_low']:.1f} to {values[f'{part}_high']:.1f}"
+        for part in ("old", "new")
+        if values.get(f"{part}_low", 0.0) < values.get(f"{part}_high", 0.0)
+    ]
+    what = ", ".join(ranges) if ranges else "Old and New are the same under all of them"
+    return [f"  Several maps are equally good: {what}."]
 
 
 def _percent(value: float | None) -> str:

@@ -144,10 +144,11 @@ def _refuse_contradictions(given: Mapping[str, object], *, of_suite: bool) -> No
 
 def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
     from gcdbench.core.errors import UnknownName
-    from gcdbench.reporting.tables.model import SCORE_TITLES
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.scores import score_catalogue
 
     names = tuple(filter(None, map(str.strip, text.split(","))))
-    known = {*SCORE_TITLES, *(key for record in records for key in record.scores)}
+    known = {*score_catalogue(get_manager()), *(key for record in records for key in record.scores)}
     for name in names:
         if name not in known:
             raise UnknownName("score", name, known)

@@ -1,4 +1,4 @@
-"""Clustering accuracies in percent. The headline is v2: one assignment over all of D_u, restricted afterwards.
+"""The headline accuracy in percent, v2: one assignment over all of D_u, restricted to old and new classes afterwards.
 
 A score that is not defined (Old without a single old sample) is left out of the result, never NaN.
 """
@@ -15,6 +15,9 @@ from gcdbench.metrics.assignment import (
     correct_per_class,
     match,
 )
+from gcdbench.metrics.score import all_old_new
+
+SCORES = all_old_new("", "")
 
 
 def flags(is_old: ArrayLike) -> BoolArray:
@@ -47,62 +50,13 @@ def accuracy(y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored:
     """v2, the headline: ``all``, ``old``, ``new`` under one Hungarian map fitted once on all samples.
 
     y_true (N,) classes, cluster (N,), is_old (C,). Renaming clusters changes nothing.
+
+    >>> accuracy([0, 0, 1, 1], [5, 5, 5, 2], is_old=[True, False])
+    {'all': 75.0, 'old': 100.0, 'new': 50.0}
     """
     old = flags(is_old)
     counts = contingency(y_true, cluster, old.size).counts
     return shares(correct_per_class(counts, match(counts)), counts.sum(1), old)
-
-
-def accuracy_v1(y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored: bool = False) -> dict[str, float]:
-    """v1: old and new are matched separately, so that one cluster may serve an old and a new class.
-
-    Never below v2 in ``v1_all``; kept to compare with tables that were scored this way.
-    """
-    old = flags(is_old)
-    counts = contingency(y_true, cluster, old.size).counts
-    correct = np.zeros(old.size, dtype=np.int64)
-    for part in (old, ~old):
-        if part.any():
-            correct[part] = correct_per_class(counts[part], match(counts[part]))
-    return shares(correct, counts.sum(1), old, "v1_")
-
-
-def accuracy_balanced(
-    y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored: bool = False
-) -> dict[str, float]:
-    """Mean of the per-class accuracies under the v2 map, over the classes that occur: each class counts once."""
-    old = flags(is_old)
-    counts = contingency(y_true, cluster, old.size).counts
-    size = counts.sum(1)
-    present = size > 0
-    per_class = 100.0 * correct_per_class(counts, match(counts)) / np.maximum(size, 1)
-    parts = {"balanced_all": present, "balanced_old": present & old, "balanced_new": present & ~old}
-    return {name: float(per_class[part].mean()) for name, part in parts.items() if part.any()}
-
-
-def accuracy_anchored(
-    y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored: bool = False
-) -> dict[str, float]:
-    """Cluster j is held to be the j-th old class, j < K_old; only the other clusters are matched, with new classes.
-
-    ``plain_old`` is ordinary accuracy on old classes: unlike v2 it does not forgive swapped old classes.
-    Empty for a method whose first clusters are not tied to the old classes.
-    """
-    if not anchored:
-        return {}
-    old = flags(is_old)
-    table = contingency(y_true, cluster, old.size)
-    counts, k_old = table.counts, int(old.sum())
-    correct = np.zeros(old.size, dtype=np.int64)
-    tied = table.cluster_ids < k_old
-    tied_class = np.flatnonzero(old)[table.cluster_ids[tied]]
-    correct[tied_class] = counts[tied_class, np.flatnonzero(tied)]
-    rest = counts[np.ix_(~old, ~tied)]
-    correct[~old] = correct_per_class(rest, match(rest)) if rest.size else 0
-    scores = shares(correct, counts.sum(1), old, "anchored_")
-    if "anchored_old" in scores:
-        scores["plain_old"] = scores.pop("anchored_old")
-    return scores
 
 
 def assert_identity(all_: float, old: float | None, new: float | None, w: float, tolerance: float = 1e-6) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -71,6 +70,14 @@ def contingency(y_true: ArrayLike, cluster: ArrayLike, n_classes: int) -> Contin
     return Contingency(counts=counts.astype(np.int64, copy=False), cluster_ids=cluster_ids)
 
 
+def best_pairs(weights: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the one-to-one pairs whose weights have the largest sum, by rows; weights (C, K)."""
+    from scipy.optimize import linear_sum_assignment  # takes longer to import than a table to print
+
+    rows, columns = linear_sum_assignment(weights, maximize=True)
+    return rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
+
+
 def match(counts: IntArray) -> IntArray:
     """The class of each cluster, (K,), −1 for a cluster left over: a one-to-one map with the most samples right.
 
@@ -79,9 +86,24 @@ def match(counts: IntArray) -> IntArray:
     """
     used = np.flatnonzero(counts.any(axis=0))
     order = used[np.lexsort(counts[::-1, used])]
-    classes, columns = linear_sum_assignment(counts[:, order], maximize=True)
+    classes, columns = best_pairs(counts[:, order])
     class_of = np.full(counts.shape[1], NO_CLASS, dtype=np.int64)
     class_of[order[columns]] = classes
+    return class_of
+
+
+def match_anchored(table: Contingency, is_old: BoolArray) -> IntArray:
+    """The class of each cluster, (K,), where cluster j is held to be the j-th old class for every j < K_old.
+
+    Only the other clusters are matched, and with new classes only; −1 for those that are left over.
+    """
+    tied = table.cluster_ids < int(is_old.sum())
+    class_of = np.full(table.cluster_ids.size, NO_CLASS, dtype=np.int64)
+    class_of[tied] = np.flatnonzero(is_old)[table.cluster_ids[tied]]
+    free, new = np.flatnonzero(~tied), np.flatnonzero(~is_old)
+    if free.size and new.size:
+        found = match(table.counts[np.ix_(new, free)])
+        class_of[free] = np.where(found == NO_CLASS, NO_CLASS, new[found])
     return class_of
 
 

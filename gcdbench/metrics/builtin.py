@@ -9,52 +9,65 @@ from gcdbench.plugins.specs import MetricSpec
 @hookimpl
 def gcdbench_metrics() -> list[MetricSpec]:
     """Headline accuracy first; the keys of different metrics never collide."""
-    room = "gcdbench.metrics"
     return [
-        MetricSpec(
-            name="accuracy",
-            factory=f"{room}.accuracy:accuracy",
-            summary="Headline (v2): All/Old/New under one Hungarian map over all of D_u, percent.",
+        _metric(
+            "accuracy",
+            "accuracy:accuracy",
+            "Headline (v2): All/Old/New under one Hungarian map over all of D_u, percent.",
             tags=("headline",),
         ),
-        MetricSpec(
-            name="error-decomposition",
-            factory=f"{room}.decomposition:error_decomposition",
-            summary="Wrong samples in four groups, percent of D_u; All + the four = 100.",
+        _metric(
+            "error-decomposition",
+            "decomposition:error_decomposition",
+            "Wrong samples in four groups, percent of D_u; All + the four = 100.",
         ),
-        MetricSpec(
-            name="accuracy-v1",
-            factory=f"{room}.accuracy:accuracy_v1",
-            summary="All/Old/New with old and new matched separately (flatters old-class bias), percent.",
+        _metric(
+            "error-decomposition-head",
+            "decomposition_head:error_decomposition_head",
+            "The same with cluster j held to be old class j; anchored All + the four = 100; anchored methods.",
         ),
-        MetricSpec(
-            name="accuracy-balanced",
-            factory=f"{room}.accuracy:accuracy_balanced",
-            summary="Mean of per-class accuracies under the v2 map, percent.",
+        _metric(
+            "ties",
+            "ties:ties",
+            "Whether other maps are as good as the headline's, and the range of Old and New over all of them.",
         ),
-        MetricSpec(
-            name="accuracy-anchored",
-            factory=f"{room}.accuracy:accuracy_anchored",
-            summary="Plain accuracy on old classes, Hungarian among new clusters only; anchored methods, percent.",
+        _metric(
+            "accuracy-v1",
+            "accuracy_v1:accuracy_v1",
+            "All/Old/New with old and new matched separately (flatters old-class bias), percent.",
         ),
-        MetricSpec(
-            name="nmi",
-            factory=f"{room}.clustering:nmi",
-            summary="Normalised mutual information, percent.",
+        _metric(
+            "accuracy-balanced",
+            "accuracy_balanced:accuracy_balanced",
+            "Mean of per-class accuracies under the v2 map, percent.",
         ),
-        MetricSpec(
-            name="ari",
-            factory=f"{room}.clustering:ari",
-            summary="Adjusted Rand index, percent.",
+        _metric(
+            "accuracy-anchored",
+            "accuracy_anchored:accuracy_anchored",
+            "Plain accuracy on old classes, Hungarian among new clusters only; anchored methods, percent.",
         ),
-        MetricSpec(
-            name="cluster-count",
-            factory=f"{room}.clustering:cluster_count",
-            summary="Clusters in use, and their number minus the number of classes.",
+        _metric("nmi", "nmi:nmi", "Normalised mutual information, percent."),
+        _metric("ari", "ari:ari", "Adjusted Rand index, percent."),
+        _metric(
+            "cluster-count",
+            "cluster_count:cluster_count",
+            "Clusters in use, and their number minus the number of classes.",
         ),
-        MetricSpec(
-            name="chance-level",
-            factory=f"{room}.clustering:chance_level",
-            summary="v2 accuracy expected from the same clusters shuffled over the samples, percent.",
+        _metric(
+            "chance-level",
+            "chance_level:chance_level",
+            "v2 accuracy expected from the same clusters shuffled over the samples, percent.",
         ),
     ]
+
+
+def _metric(name: str, place: str, summary: str, *, tags: tuple[str, ...] = ()) -> MetricSpec:
+    """A metric of this room: its function, and the descriptions of its scores beside it."""
+    module, _, _ = place.partition(":")
+    return MetricSpec(
+        name=name,
+        factory=f"gcdbench.metrics.{place}",
+        scores=f"gcdbench.metrics.{module}:SCORES",
+        summary=summary,
+        tags=tags,
+    )

@@ -1,5 +1,6 @@
 """The light half of the public interface: what a plugin module imports to register itself. Imports no torch."""
 
+from gcdbench.metrics.score import Score, percent
 from gcdbench.plugins.hookspecs import hookimpl
 from gcdbench.plugins.specs import (
     API_VERSION,
@@ -18,6 +19,8 @@ __all__ = [
     "ExecutorSpec",
     "MethodSpec",
     "MetricSpec",
+    "Score",
     "Spec",
     "hookimpl",
+    "percent",
 ]

@@ -11,9 +11,8 @@ import importlib
 import importlib.util
 import inspect
 import os
-import re
 import sys
-import traceback
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,8 +25,11 @@ import pluggy
 
 from gcdbench.core.errors import PluginError, UnknownName
 from gcdbench.plugins import hookspecs
+from gcdbench.plugins.checks import hook_names, misspelt_hooks, spec_problem, unmarked_hooks
+from gcdbench.plugins.origin import package_folders, said
 from gcdbench.plugins.specs import (
     API_VERSION,
+    DEPRECATED_API,
     LOCAL_MODULE,
     BackboneSpec,
     DatasetSpec,
@@ -38,6 +40,7 @@ from gcdbench.plugins.specs import (
 )
 
 ENTRY_POINT_GROUP = "gcdbench"
+OWN_DISTRIBUTION = "gcdbench"
 PLUGIN_FILES_VARIABLE = "GCDBENCH_PLUGINS"
 HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
     "methods": ("gcdbench_methods", MethodSpec),
@@ -57,7 +60,10 @@ BUILTIN_MODULES = (
 
 @dataclass(frozen=True, kw_only=True)
 class PluginRecord:
-    """What is known of one plugin; ``stage`` and ``error`` are set when something of it broke."""
+    """What is known of one plugin; ``stage`` and ``error`` are set when something of it broke.
+
+    notes: what works and will not work for ever, with what to write instead.
+    """
 
     name: str
     distribution: str
@@ -65,6 +71,7 @@ class PluginRecord:
     stage: str = ""
     error: str = ""
     provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -88,10 +95,12 @@ class PluginManager:
         self._problems: list[PluginRecord] = []
         self._origin: dict[str, tuple[str, str]] = {}
         self._files: dict[str, Path] = {}
+        self._roots: dict[str, tuple[Path, ...]] = {}
+        self._dated: dict[str, list[str]] = {}
         self._registries: dict[str, dict[str, _Registered]] = {kind: {} for kind in HOOK_OF_KIND}
         self._contested: dict[tuple[str, str], str] = {}
         for module in BUILTIN_MODULES:
-            self._register(importlib.import_module(module), module, "gcdbench", _own_version())
+            self._register(importlib.import_module(module), module, OWN_DISTRIBUTION, _own_version())
         for point in entry_points(group=ENTRY_POINT_GROUP) if points is None else points:
             self._load_entry_point(point)
         for path in dict.fromkeys(Path(file).absolute() for file in files):  # a file named twice is loaded once
@@ -103,16 +112,18 @@ class PluginManager:
     def _load_entry_point(self, point: EntryPoint) -> None:
         distribution = point.dist.name if point.dist else "unknown distribution"
         version = point.dist.version if point.dist else "?"
+        name = f"{distribution}:{point.name}"
+        self._roots[name] = package_folders(point.module)
         try:
             module = point.load()
         except (Exception, SystemExit) as error:  # a plugin may raise anything while it is imported
-            self._note(point.name, distribution, version, "import", error)
+            self._note(name, distribution, version, "import", error)
             return
         if inspect.isroutine(module):
             advice = f"the entry point names the function '{point.value}': name its module, '{point.module}'"
-            self._note(point.name, distribution, version, "import", advice)
+            self._note(name, distribution, version, "import", advice)
             return
-        self._register(module, f"{distribution}:{point.name}", distribution, version)
+        self._register(module, name, distribution, version)
 
     def _load_file(self, path: Path) -> None:
         """A file given by the user: an error in it is fatal, and the message names the line."""
@@ -128,6 +139,7 @@ class PluginManager:
                 hint="Rename one of them: they would be one module.",
             )
         self._files[str(path)] = path
+        self._roots[str(path)] = (path,)
         spec = importlib.util.spec_from_file_location(module_name, path)
         if spec is None or spec.loader is None:
             raise PluginError(f"The plugin file '{path}' is not a Python file.")
@@ -136,7 +148,7 @@ class PluginManager:
         try:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
-            raise PluginError(f"The plugin file '{path}' failed at line {_line_in(path, error)}: {error!r}.") from error
+            raise PluginError(f"The plugin file '{path}' does not load: {said(error, (path,))}.") from error
         self._register(module, str(path), path.name, "local file")
 
     def _register(self, module: ModuleType, name: str, distribution: str, version: str) -> None:
@@ -148,13 +160,13 @@ class PluginManager:
             self._note(name, distribution, version, "registration", error)
             return
         self._origin[name] = (distribution, version)
-        unmarked = _unmarked_hooks(module)
+        unmarked = unmarked_hooks(module)
         if unmarked:
             advice = f"{', '.join(unmarked)} is not marked as a hook: write @hookimpl above it"
             self._note(name, distribution, version, "validation", advice)
-        misspelt = _misspelt_hooks(module)
+        misspelt = misspelt_hooks(module)
         if misspelt:
-            known = ", ".join(sorted(_hook_names()))
+            known = ", ".join(sorted(hook_names()))
             self._note(
                 name, distribution, version, "validation", f"no such hook: {', '.join(misspelt)} (known: {known})"
             )
@@ -171,11 +183,24 @@ class PluginManager:
                     self._note(name, distribution, version, f"call of {hook_name}", error)
                     continue
                 for spec in specs:
-                    problem = _spec_problem(spec, spec_class)
+                    problem = spec_problem(spec, spec_class)
                     if problem:
                         self._note(name, distribution, version, f"call of {hook_name}", problem)
-                    else:
-                        self._add(kind, spec, name, distribution, version)
+                        continue
+                    # What comes with gcdbench is always made for its interface.
+                    if distribution != OWN_DISTRIBUTION and spec.api != API_VERSION:
+                        self._dated.setdefault(name, []).append(spec.name)
+                    self._add(kind, spec, name, distribution, version)
+        for name in self._dated:
+            warnings.warn(f"plugin '{name}': {self._advice(name)}", DeprecationWarning, stacklevel=2)
+
+    def _advice(self, plugin: str) -> str:
+        """What the author of a plugin has to write, where it was made for the interface before this one."""
+        names = ", ".join(f"'{name}'" for name in dict.fromkeys(self._dated[plugin]))
+        return (
+            f"the spec of {names} does not say api={API_VERSION}; plugins for interface {DEPRECATED_API} work for one "
+            f"more release: read what changed in docs/plugins.md, and write api={API_VERSION} into each spec"
+        )
 
     def _add(self, kind: str, spec: Spec, plugin: str, distribution: str, version: str) -> None:
         registry = self._registries[kind]
@@ -188,15 +213,14 @@ class PluginManager:
             return
         message = f"two plugins offer a {spec.kind} named '{spec.name}': {other.distribution} and {distribution}"
         self._note(plugin, distribution, version, "naming", message)
-        if other.distribution != "gcdbench":  # a stranger may not take a built-in away
+        if other.distribution != OWN_DISTRIBUTION:  # a stranger may not take a built-in away
             del registry[spec.name]
             self._contested[kind, spec.name] = message
 
     def _note(self, name: str, distribution: str, version: str, stage: str, error: BaseException | str) -> None:
-        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        text = error if isinstance(error, str) else said(error, self._roots.get(name, ()))
         if name in self._files:  # what the user named must work
-            line = "" if isinstance(error, str) else f", line {_line_in(self._files[name], error)}"
-            raise PluginError(f"The plugin file '{name}' is broken ({stage}{line}): {text}")
+            raise PluginError(f"The plugin file '{name}' is broken ({stage}): {text}")
         self._problems.append(
             PluginRecord(name=name, distribution=distribution, version=version, stage=stage, error=text)
         )
@@ -246,17 +270,25 @@ class PluginManager:
             by_distribution.setdefault(distribution, {})
             versions.setdefault(distribution, version)
         broken = {p.distribution for p in self._problems}
+        notes: dict[str, list[str]] = {}
+        for plugin in self._dated:
+            notes.setdefault(self._origin[plugin][0], []).append(self._advice(plugin))
         working = [
             PluginRecord(
                 name=distribution,
                 distribution=distribution,
                 version=versions[distribution],
                 provides={kind: tuple(sorted(names)) for kind, names in provides.items()},
+                notes=tuple(notes.get(distribution, ())),
             )
             for distribution, provides in sorted(by_distribution.items())
             if provides or distribution not in broken
         ]
         return working + self._problems
+
+    def explain(self, error: BaseException) -> str:
+        """One line on an error that came out of whatever a plugin offers: kind, message, and its file and line."""
+        return said(error, [root for roots in self._roots.values() for root in roots])
 
     def notify(self, hook_name: str, **arguments: Any) -> list[str]:
         """Call an observer hook of every plugin; an observer that raises is reported, never fatal."""
@@ -267,7 +299,8 @@ class PluginManager:
             try:
                 implementation.function(**wanted)
             except Exception as error:  # an observer may not stop a run
-                failures.append(f"{implementation.plugin_name}: {hook_name} raised {type(error).__name__}: {error}")
+                who = Path(implementation.plugin_name).name  # of a plugin file: not in which folder it lies
+                failures.append(f"{who}: {hook_name} raised {self.explain(error)}")
         return failures
 
 
@@ -275,53 +308,6 @@ def _own_version() -> str:
     from gcdbench import __version__
 
     return __version__
-
-
-def _hook_names() -> set[str]:
-    return {name for name, _ in inspect.getmembers(hookspecs, inspect.isfunction) if name.startswith("gcdbench_")}
-
-
-def _misspelt_hooks(module: ModuleType) -> list[str]:
-    """Functions that were marked as hooks, or are named like one, but match none."""
-    marked = [
-        name
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and (hasattr(value, "gcdbench_impl") or name.startswith("gcdbench_"))
-    ]
-    return sorted(name for name in marked if name not in _hook_names())
-
-
-def _unmarked_hooks(module: ModuleType) -> list[str]:
-    """Functions of the module that have the name of a hook but lack the mark that makes them one."""
-    return sorted(
-        name
-        for name, value in vars(module).items()
-        if name in _hook_names()
-        and inspect.isfunction(value)
-        and value.__module__ == module.__name__
-        and not hasattr(value, "gcdbench_impl")
-    )
-
-
-def _spec_problem(spec: object, expected: type[Spec]) -> str | None:
-    if not isinstance(spec, expected):
-        return f"returned {type(spec).__name__}, expected {expected.__name__}"
-    if not (isinstance(spec.name, str) and re.fullmatch(r"\w[\w.+-]*", spec.name)):
-        # Names become folders of the store.
-        return f"'{spec.name}' cannot be a name: letters, digits and . + - _ only, a letter or digit first"
-    if spec.api != API_VERSION:
-        return (
-            f"'{spec.name}' was made for plugin interface {spec.api}, this gcdbench has {API_VERSION}: "
-            f"install a version of the plugin that fits"
-        )
-    return None
-
-
-def _line_in(path: Path, error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.lineno is not None and error.filename == str(path):
-        return str(error.lineno)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return str(lines[-1]) if lines else "?"
 
 
 def plugin_files_from_environment() -> list[Path]:

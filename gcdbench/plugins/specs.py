@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from gcdbench.core.errors import PluginError
+from gcdbench.metrics.score import Score
 
-if TYPE_CHECKING:
-    pass
-
-API_VERSION = 1
+API_VERSION = 2
 """Version of the plugin interface; a spec made for another one is refused with a sentence."""
+
+DEPRECATED_API = 1
+"""The version before: what was made for it works for one more release, with a note that says what to write."""
 
 LOCAL_MODULE = "gcdbench_plugin_"
 """What the module name of a local plugin file begins with."""
@@ -26,6 +27,10 @@ def load_attribute(path: str) -> Any:
         raise PluginError(f"'{path}' is not of the form 'package.module:attribute'.")
     value: Any = importlib.import_module(module_name)
     for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise PluginError(
+                f"'{path}' names '{attribute}', which is not in {getattr(value, '__file__', module_name)}."
+            )
         value = getattr(value, part)
     return value
 
@@ -35,6 +40,8 @@ class Spec:
     """Common part of every description.
 
     ``factory`` is a lazy ``"package.module:attr"`` path; nothing of it is imported to list the spec.
+    ``api`` is the version of the plugin interface that the author wrote the plugin for, as a number: ``api=2``.
+    It has no default that follows the installed gcdbench, for then it could not tell that the two do not fit.
     """
 
     kind: ClassVar[str] = "plugin"
@@ -44,7 +51,7 @@ class Spec:
     summary: str = ""
     citation: str = ""
     tags: tuple[str, ...] = ()
-    api: int = API_VERSION
+    api: int | None = None
 
     def load(self) -> Any:
         """Import and return what ``factory`` points at."""
@@ -92,11 +99,27 @@ class MetricSpec(Spec):
 
     ``y_true`` (N,) class ids, ``cluster`` (N,) cluster ids, ``is_old`` (C,) one flag for each class,
     ``anchored`` whether the first clusters are tied to the old classes, in order.
+    ``scores`` describes what it returns, or names the descriptions as a ``"package.module:attr"`` path; a key that
+    is not described is shown under its own name, and its best row is never bold.
+    ``version``: raise it when values change.
     """
 
     kind: ClassVar[str] = "metric"
 
+    scores: Sequence[Score] | str = ()
     version: str = "1"
+
+    def describe(self) -> tuple[Score, ...]:
+        """The descriptions of its scores."""
+        found = load_attribute(self.scores) if isinstance(self.scores, str) else self.scores
+        return checked_scores(found, self.name)
+
+
+def checked_scores(found: object, metric: str) -> tuple[Score, ...]:
+    """The descriptions that a metric gave, or an error that says what they must be."""
+    if not isinstance(found, Sequence) or not all(isinstance(score, Score) for score in found):
+        raise PluginError(f"the scores of metric '{metric}' must be a tuple of Score(key=…), not {found!r}")
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)

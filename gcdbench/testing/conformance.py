@@ -61,6 +61,12 @@ class Subject:
         method.fit(data)
         return method
 
+    def restored(self, method: Method, task: TaskInfo, **options: Any) -> Method:
+        """Another instance, in another context, with the state of a fitted one."""
+        other = self.factory(self.config, task, tiny_context(**options))
+        other.load_state_dict(method.state_dict())
+        return other
+
     def answer(self, data: GCDData, task: TaskInfo, **options: Any) -> Prediction:
         """Predictions of a new instance for the unlabelled images."""
         return checked(self.fit(data, task, **options), data.unlabelled)
@@ -98,9 +104,29 @@ def check_interface(subject: Subject) -> None:
     made = checked(method, data.unlabelled)
     require(made.k_hat == task.k, "with K known, k_hat must be K")
     checked(method, unseen.unlabelled)
-    other = subject.factory(subject.config, task, tiny_context())
-    other.load_state_dict(method.state_dict())
-    require(same(made, checked(other, data.unlabelled)), "load_state_dict(state_dict()) must restore every prediction")
+    other = checked(subject.restored(method, task), data.unlabelled)
+    require(same(made, other), "load_state_dict(state_dict()) must restore every prediction")
+
+
+def check_test_view(subject: Subject) -> None:
+    """Predictions are of the one test view of an image: what random views look like is a matter of training only."""
+    data, task, _ = tiny_task()
+    for views, others in (("online", "online"), ("bank:2", "bank:3")):
+        method = subject.fit(data, task, views=views)
+        made = checked(method, data.unlabelled)
+        unlike = {"views": others, "augmentation": "geometric"}
+        again = checked(subject.restored(method, task, **unlike), data.unlabelled)
+        require(
+            same(made, again),
+            "predict must use the test view: a trained state predicts otherwise when the random views are other ones",
+        )
+        # What a method draws at random when it predicts may depend on the seed; what it sees of an image may not.
+        reseeded = checked(subject.restored(method, task, seed=1, **unlike), data.unlabelled)
+        if made.embedding is not None and reseeded.embedding is not None:
+            require(
+                made.embedding.tobytes() == reseeded.embedding.tobytes(),
+                "predict must use the test view: the embedding of a trained state depends on the seed",
+            )
 
 
 def check_no_leakage(subject: Subject) -> None:
@@ -210,6 +236,7 @@ def _same_partition(first: IntArray, second: IntArray) -> bool:
 
 _CHECKS: dict[str, Callable[[Subject], None]] = {
     "interface": check_interface,
+    "test-view": check_test_view,
     "no-leakage": check_no_leakage,
     "determinism": check_determinism,
     "resume": check_resume,

@@ -95,16 +95,19 @@ def tiny_context(
     batch_size: int = 16,
     lr: float = 0.1,
     norm: bool = True,
+    views: str = "online",
+    augmentation: str = "paper",
     checkpoint_dir: Path | None = None,
     checkpoint_seconds: float = 20.0,
     log: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> RunContext:
-    """A context with the tiny backbone and views made on the fly."""
+    """A context with the tiny backbone; views are made on the fly, or kept in memory (``"bank:2"``)."""
     return RunContext(
         seed=seed,
         image_size=IMAGE_SIZE,
         training=TrainingConfig(epochs=epochs, batch_size=batch_size, lr=lr),
-        views="online",
+        views=views,
+        augmentation=augmentation,
         checkpoint_dir=checkpoint_dir,
         checkpoint_seconds=checkpoint_seconds,
         log=log or (lambda event: None),

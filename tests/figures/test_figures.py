@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.figures.accuracy import Panel, Point, draw_bars, draw_curves
 from gcdbench.reporting.figures.errors import ErrorPanel, draw_errors
@@ -65,7 +66,7 @@ def test_bars_and_curves_accept_gaps():
         Point(label="b", mean=None, x=0.5),
         Point(label="c", mean=60.0, x=1.0),
     ]
-    panel = Panel(title="Kvasir", series={"all": points, "old": points})
+    panel = Panel(title="Kvasir", series={"all": points, "old": points}, names={"all": "All", "old": "Old"})
     shown = texts(draw_bars([panel, panel]))
     assert {"a", "b", "c", "All", "Old"} <= set(shown)
     assert "0.5" in texts(draw_curves([panel]))
@@ -120,6 +121,17 @@ def test_the_error_figure_of_a_suite_shows_measured_beside_published(stored):
     assert "0.80 %" in shown
     assert f"± {table.entry('simgcd', 'kvasir', 'false_old').sd:.2f}" in shown
     assert any("n = 2 of 20" in text for text in shown)  # the suite plans twenty seeds
+
+
+def test_the_error_figure_shows_the_errors_by_the_head_where_they_were_scored(stored):
+    runs, manager, _ = stored
+    records = cell_records(load_runs(runs))
+    table = suite_table(load_suite("errors"), records, manager, scores=("all", *TERMS, *HEAD_TERMS))
+    shown = texts(error_figure(table))
+    assert sum("measured, by the head" in text for text in shown) == 1
+    assert f"{table.entry('simgcd', 'kvasir', 'head_false_old').mean:.2f} %" in shown
+    without = suite_table(load_suite("errors"), records, manager, scores=("all", *TERMS))
+    assert not any("by the head" in text for text in texts(error_figure(without)))
 
 
 def test_bars_say_what_they_stand_for(stored):

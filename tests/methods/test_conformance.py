@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.builtin import METHODS
 from gcdbench.methods.kmeans import KMeans, KMeansConfig
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.models.heads import nearest_prototype
 from gcdbench.plugins.specs import MethodSpec, load_attribute
 from gcdbench.splits.data import GCDData
 from gcdbench.testing import conformance
@@ -63,6 +65,39 @@ class Broken(KMeans):
 def test_a_method_with_a_vice_is_found_out(vice: str, check: str, tmp_path: Path) -> None:
     with pytest.raises(conformance.ConformanceError):
         conformance.run_check(check, Broken, vice, folder=tmp_path)
+
+
+class OnAnAugmentedView(SimGCD):
+    """Predicts on the first of the views that it was trained on, as a mistaken call of the view source would."""
+
+    def predict(self, images: ImageSet) -> Prediction:
+        super().predict(images)  # opens the views
+        self.backbone.eval()
+        with torch.no_grad():
+            hidden = self.views.pair(images.ids, 0, 0)[: len(images)]
+            pooled = self.backbone.run_tail(hidden).pooled.numpy()
+        cluster, _ = nearest_prototype(pooled, self.prototypes, self.temperature)
+        return Prediction(ids=images.ids, cluster=cluster, k_hat=self.k, anchored=True, embedding=pooled)
+
+
+class WithViewsOfItsOwn(KMeans):
+    """Turns images around by a stream of its own before it looks at them."""
+
+    def points(self, images: ImageSet) -> Any:
+        pixels = images.pixels().astype(np.float32)
+        flipped = self.ctx.rng("flips").random(len(images)) < 0.5
+        pixels[flipped] = pixels[flipped, :, ::-1]
+        return pixels.reshape(len(images), -1)
+
+
+@pytest.mark.parametrize(
+    ("method", "config"), [(OnAnAugmentedView, SimGCDConfig()), (WithViewsOfItsOwn, KMeansConfig(n_init=1))]
+)
+def test_a_method_that_predicts_on_an_augmented_view_is_found_out(
+    method: type[Any], config: object, tmp_path: Path
+) -> None:
+    with pytest.raises(conformance.ConformanceError, match="test view"):
+        conformance.run_check("test-view", method, config, folder=tmp_path)
 
 
 class Forgetful(SimGCD):

@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from gcdbench.metrics.accuracy import (
-    accuracy,
-    accuracy_anchored,
-    accuracy_balanced,
-    accuracy_v1,
-    assert_identity,
-    old_share,
-)
+from gcdbench.metrics.accuracy import accuracy, assert_identity, old_share
+from gcdbench.metrics.accuracy_anchored import accuracy_anchored
+from gcdbench.metrics.accuracy_balanced import accuracy_balanced
+from gcdbench.metrics.accuracy_v1 import accuracy_v1
+from gcdbench.metrics.ari import ari
 from gcdbench.metrics.assignment import confusion_matrix, contingency, match
 from gcdbench.metrics.builtin import gcdbench_metrics
-from gcdbench.metrics.clustering import ari, chance_level, cluster_count, nmi
+from gcdbench.metrics.chance_level import chance_level
+from gcdbench.metrics.cluster_count import cluster_count
 from gcdbench.metrics.decomposition import TERMS, error_decomposition
+from gcdbench.metrics.nmi import nmi
+from gcdbench.metrics.ties import ties
+from tests.metrics.problems import problems
 
 UNANCHORED = [
     accuracy,
@@ -32,17 +33,8 @@ UNANCHORED = [
     ari,
     cluster_count,
     chance_level,
+    ties,
 ]
-
-
-@st.composite
-def problems(draw, max_classes=6, max_clusters=8, max_samples=40):
-    classes = draw(st.integers(1, max_classes))
-    n = draw(st.integers(1, max_samples))
-    y_true = draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n))
-    cluster = draw(st.lists(st.integers(0, max_clusters - 1), min_size=n, max_size=n))
-    is_old = draw(st.lists(st.booleans(), min_size=classes, max_size=classes))
-    return np.array(y_true), np.array(cluster), np.array(is_old)
 
 
 def best_by_brute_force(y_true, cluster):
@@ -260,5 +252,8 @@ def test_every_registered_metric_loads_and_keys_do_not_collide():
         scores = spec.load()(y_true, cluster, np.arange(8) < 4, True)
         assert scores
         assert not seen & scores.keys()
+        described = {score.key: score for score in spec.describe()}
+        assert scores.keys() == described.keys(), f"{spec.name} describes other scores than it returns"
+        assert all(described[key].clipped(value) == value for key, value in scores.items())
         assert all(isinstance(value, float) and np.isfinite(value) for value in scores.values())
         seen |= scores.keys()

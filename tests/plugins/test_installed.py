@@ -43,7 +43,7 @@ def test_method_dataset_and_metric_of_a_stranger(site: Path, tmp_path: Path) -> 
     call(None, "rescore", *runs)  # without the package its metric is gone from the scores, and nothing else changes
     path = Path(scores["path"], "scores.json")
     assert "purity" not in json.loads(path.read_text())["sets"]["transductive"]["scores"]
-    assert "new transductive.purity" in call(site, "rescore", *runs)
+    assert "new transductive.fragments, transductive.purity" in call(site, "rescore", *runs)
     after = json.loads(path.read_text())["sets"]["transductive"]["scores"]
     assert after == scores["sets"]["transductive"]["scores"]
 

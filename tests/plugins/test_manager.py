@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from gcdbench.cli.options import warn_of_plugins
 from gcdbench.core.errors import PluginError, UnknownName
-from gcdbench.plugins import API_VERSION, MethodSpec
+from gcdbench.plugins import MethodSpec
 from gcdbench.plugins.manager import HOOK_OF_KIND, PluginManager
 
 GOOD = """
@@ -18,7 +19,7 @@ from gcdbench.plugins import MethodSpec, hookimpl
 
 @hookimpl
 def gcdbench_methods():
-    return [MethodSpec(name="{name}", factory="nowhere:Nothing")]
+    return [MethodSpec(name="{name}", factory="nowhere:Nothing", api=2)]
 """
 IMPORT_ERROR = "import a_package_that_is_not_installed"
 UNKNOWN_ARGUMENT = """
@@ -51,6 +52,7 @@ def point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(name: str, source: str) -> EntryPoint:
+        monkeypatch.delitem(sys.modules, name, raising=False)  # another test's module of this name
         (tmp_path / f"{name}.py").write_text(textwrap.dedent(source))
         return EntryPoint(name=name, value=name, group="gcdbench")
 
@@ -102,6 +104,33 @@ def test_a_run_says_which_plugins_do_not_work(point, capsys: pytest.CaptureFixtu
     assert "two plugins offer a method named 'simgcd'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\n\nimport a_package_that_is_not_installed", "plug_place.py, line 3"),
+        ("x = 1\ndef broken(:\n", "plug_place.py, line 2"),
+        (RAISING, "plug_place.py, line 7"),
+        ("import json\njson.loads('{')\n", "plug_place.py, line 2"),  # where the plugin called, not where json gave up
+    ],
+)
+def test_an_error_in_an_installed_plugin_names_its_file_and_line(point, source: str, said: str) -> None:
+    [problem] = [r for r in PluginManager(points=[point("plug_place", source)]).records() if not r.ok]
+    assert problem.error.endswith(f"({said})")
+
+
+def test_an_error_deep_in_a_package_names_the_file_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = tmp_path / "plug_deep" / "inner"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("def divide():\n    return 1 / 0\n")
+    (package / "plugin.py").write_text("from plug_deep.inner.helper import divide\ndivide()\n")
+    point = EntryPoint(name="deep", value="plug_deep.inner.plugin", group="gcdbench")
+    [problem] = [r for r in PluginManager(points=[point]).records() if not r.ok]
+    assert problem.error == "ZeroDivisionError: division by zero (plug_deep/inner/helper.py, line 2)"
+
+
 def test_asking_for_what_a_broken_plugin_offered_shows_its_error(point) -> None:
     manager = PluginManager(points=[point("plug_magic", IMPORT_ERROR)])
     with pytest.raises(UnknownName) as caught:
@@ -118,16 +147,60 @@ def test_two_strangers_with_one_name_lose_it_both(point) -> None:
         manager.get("methods", "twin")
 
 
-def test_spec_for_another_interface_is_refused_with_a_sentence(point) -> None:
-    source = GOOD.format(name="old-one").replace('Nothing")', f'Nothing", api={API_VERSION + 1})')
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (0, "was made for plugin interface 0, this gcdbench has interface 2: install a newer version of the plugin"),
+        (3, "was made for plugin interface 3, this gcdbench has interface 2: update gcdbench"),
+        ("x", "says api='x', which is no plugin interface: write api=2"),
+        (True, "says api=True, which is no plugin interface"),
+    ],
+)
+def test_spec_for_another_interface_is_refused_with_a_sentence(point, version: object, said: str) -> None:
+    source = GOOD.format(name="old-one").replace("api=2", f"api={version!r}")
     manager = PluginManager(points=[point("plug_old", source)])
     assert "old-one" not in manager.names("methods")
     [problem] = [r for r in manager.records() if not r.ok]
-    assert f"made for plugin interface {API_VERSION + 1}" in problem.error
+    assert f"'old-one' {said}" in problem.error
+
+
+@pytest.mark.parametrize("said", ["", ", api=None", ", api=1"])
+def test_a_spec_of_the_interface_before_works_with_a_note_that_says_what_to_write(
+    point, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = GOOD.format(name="old-one").replace(", api=2", said)
+    with pytest.warns(DeprecationWarning, match="'old-one' does not say api=2") as caught:
+        manager = PluginManager(points=[point("plug_old", source)])
+    assert len(caught) == 1
+    assert "old-one" in manager.names("methods")
+    [record] = [record for record in manager.records() if record.notes]
+    assert record.ok
+    assert "write api=2 into each spec" in record.notes[0]
+    warn_of_plugins(manager)  # a run is not the place for it
+    assert capsys.readouterr().err == ""
+
+
+def test_what_comes_with_gcdbench_and_what_says_its_interface_is_not_noted(point, recwarn) -> None:
+    manager = PluginManager(points=[point("plug_good", GOOD.format(name="my-method"))])
+    assert not [record for record in manager.records() if record.notes]
+    assert not recwarn.list
+
+
+def test_list_and_doctor_show_the_note(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench.plugins.manager import get_manager
+
+    (tmp_path / "dated.py").write_text(GOOD.format(name="old-one").replace(", api=2", ""))
+    monkeypatch.setenv("GCDBENCH_PLUGINS", str(tmp_path / "dated.py"))
+    get_manager.cache_clear()
+    with pytest.warns(DeprecationWarning, match="'old-one'"):
+        listed = cli("list", "plugins").output
+    assert listed.count("write api=2 into each spec") == 1
+    assert cli("doctor").output.count("write api=2 into each spec") == 1
+    get_manager.cache_clear()
 
 
 def test_a_wrong_return_type_is_reported(point) -> None:
-    source = GOOD.format(name="x").replace('[MethodSpec(name="x", factory="nowhere:Nothing")]', '["x"]')
+    source = GOOD.format(name="x").replace('[MethodSpec(name="x", factory="nowhere:Nothing", api=2)]', '["x"]')
     manager = PluginManager(points=[point("plug_text", source)])
     [problem] = [r for r in manager.records() if not r.ok]
     assert "expected MethodSpec" in problem.error
@@ -136,10 +209,10 @@ def test_a_wrong_return_type_is_reported(point) -> None:
 def test_an_error_in_a_plugin_file_is_fatal_and_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("x = 1\n\nraise RuntimeError('no luck')\n")
-    with pytest.raises(PluginError, match=r"line 3.*no luck"):
+    with pytest.raises(PluginError, match=r"no luck \(mine.py, line 3\)"):
         PluginManager(points=[], files=[path])
-    path.write_text("def broken(:\n")
-    with pytest.raises(PluginError, match="line 1"):
+    path.write_text("\ndef broken(:\n")
+    with pytest.raises(PluginError, match=r"SyntaxError: .*\(mine.py, line 2\)"):
         PluginManager(points=[], files=[path])
     with pytest.raises(PluginError, match="does not exist"):
         PluginManager(points=[], files=[tmp_path / "absent.py"])
@@ -148,7 +221,7 @@ def test_an_error_in_a_plugin_file_is_fatal_and_names_the_line(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (RAISING, r"call of gcdbench_methods, line 7.*the shelf is empty"),
+        (RAISING, r"call of gcdbench_methods.*the shelf is empty \(mine.py, line 7\)"),
         (UNKNOWN_ARGUMENT, "registration"),
         (MISSPELT, "no such hook: gcdbench_metods"),
         (GOOD.format(name="simgcd"), "two plugins offer a method named 'simgcd'"),
@@ -168,7 +241,7 @@ def test_whatever_is_wrong_with_a_plugin_file_is_fatal(
 def test_a_relative_plugin_file_has_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("x = 1\n\nraise RuntimeError('no luck')\n")
-    with pytest.raises(PluginError, match=r"line 3.*no luck"):
+    with pytest.raises(PluginError, match=r"no luck \(mine.py, line 3\)"):
         PluginManager(points=[], files=[Path("mine.py")])
 
 
@@ -198,6 +271,7 @@ def test_a_raising_observer_is_reported_and_harmless(point) -> None:
     manager = PluginManager(points=[point("plug_observer", source)])
     [failure] = manager.notify("gcdbench_run_started", run={"run_id": "abc"})
     assert "abc" in failure
+    assert failure.endswith("(plug_observer.py, line 6)")
 
 
 def test_unknown_names_get_the_nearest_match() -> None:

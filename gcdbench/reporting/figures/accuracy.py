@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gcdbench.reporting.figures.style import CYCLE, INK, LEGEND, SCORE_COLOURS, new_figure
-from gcdbench.reporting.tables.model import score_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,10 +32,11 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One set of axes: points of each score."""
+    """One set of axes: points of each score, and what the scores are called in the legend."""
 
     title: str
     series: Mapping[str, Sequence[Point]]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def _reach(points: Sequence[Point]) -> list[list[float]]:
@@ -73,7 +73,7 @@ def draw_bars(panels: Sequence[Panel]) -> Figure:
         for i, (score, points) in enumerate(panel.series.items()):
             places = [j + (i - (len(panel.series) - 1) / 2) * width for j in range(len(points))]
             heights = [p.mean or 0.0 for p in points]
-            axis.bar(places, heights, width * 0.92, color=_colour(score, i), label=score_title(score))
+            axis.bar(places, heights, width * 0.92, color=_colour(score, i), label=panel.names.get(score, score))
             _intervals(axis, places, points)
             published = [(x, p.reported) for x, p in zip(places, points, strict=True) if p.reported is not None]
             if published:
@@ -100,7 +100,7 @@ def draw_curves(panels: Sequence[Panel]) -> Figure:
         step = min((b - a for a, b in pairwise(places)), default=1.0)
         for i, (score, points) in enumerate(panel.series.items()):
             shift = 0.12 * step * (i - (len(panel.series) - 1) / 2)  # error bars side by side, not on top of each other
-            _curve(axis, points, shift, _colour(score, i), score_title(score))
+            _curve(axis, points, shift, _colour(score, i), panel.names.get(score, score))
         axis.set_xticks(places, [f"{x:g}" for x in places], fontsize=7)
         axis.set_title(panel.title)
         axis.set_ylabel("percent")

@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gcdbench.metrics.error_terms import BY_MAP, TERMS
 from gcdbench.reporting.figures.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CELLS = (("true_old_confusion", "false_new"), ("false_old", "true_new_confusion"))
-NAMES = {
-    "true_old_confusion": "true-old\nconfusion",
-    "false_new": "false-new",
-    "false_old": "false-old",
-    "true_new_confusion": "true-new\nconfusion",
-}
+CELLS = (TERMS[:2], TERMS[2:])
+"""Above what is old in truth, below what is new; left what was taken for old, right what was taken for new."""
+NAMES = {score.key: score.title.replace(" ", "\n") for score in BY_MAP}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.reporting.figures.accuracy import Panel, Point, draw_bars, draw_curves
-from gcdbench.reporting.figures.errors import CELLS, ErrorPanel, draw_errors
+from gcdbench.reporting.figures.errors import ErrorPanel, draw_errors
 from gcdbench.reporting.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
 from gcdbench.reporting.figures.style import add_caption
 from gcdbench.reporting.suites.model import Suite
@@ -20,36 +21,39 @@ from gcdbench.runs.predictions import load_arrays, load_scored_set
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TERMS = tuple(name for line in CELLS for name in line)
 SHOWN = ("all", "old", "new")
 
 
 def error_figure(table: ResultTable) -> Figure:
-    """Measured maps of every row that has runs; below them the published ones of the same rows."""
-    measured, published = [], []
+    """Measured maps of every row that has runs; below them those by the head, and the published ones."""
+    measured, by_head, published = [], [], []
     for column in table.columns:
         for row in table.rows:
-            entries = {name: table.entry(row.key, column.key, name) for name in (*TERMS, "all")}
-            means = {name: entries[name].mean for name in TERMS}
+            entries = {name: table.entry(row.key, column.key, name) for name in (*TERMS, *HEAD_TERMS, "all")}
             where = f"{row.labels[0]}, {column.title}"
-            if all(value is not None for value in means.values()):
-                every = entries["all"]
-                planned = f" of {every.n + len(every.missing)}" if every.missing else ""
-                title = f"{where}\nmeasured: All {every.mean:.1f}, n = {every.n}{planned}"
-                spread = {name: sd for name in TERMS if (sd := entries[name].sd) is not None}
-                terms = {name: value for name, value in means.items() if value is not None}
-                measured.append(ErrorPanel(title=title, terms=terms, spread=spread))
+            every = entries["all"]
+            planned = f" of {every.n + len(every.missing)}" if every.missing else ""
+            counted = f"n = {every.n}{planned}"
+            measured += _measured(f"{where}\nmeasured: All {every.mean or 0.0:.1f}, {counted}", entries, TERMS)
+            by_head += _measured(f"{where}\nmeasured, by the head: {counted}", entries, HEAD_TERMS)
             printed = {name: e.reported.value for name in TERMS if (e := entries[name]).reported is not None}
             if len(printed) == len(TERMS):
-                published.append(ErrorPanel(title=f"{where}\npublished: All {entries['all'].reported}", terms=printed))
+                published.append(ErrorPanel(title=f"{where}\npublished: All {every.reported}", terms=printed))
     if not measured:
         raise ConfigError(f"No run of suite '{table.name}' has an error decomposition yet.")
     columns = max(len(measured), len(published))
-    if published and len(measured) < columns:  # keep the published maps on a line of their own
+    if (published or by_head) and len(measured) < columns:  # keep the published maps on a line of their own
         columns = len(measured)
-    figure = draw_errors([*measured, *published], columns)
+    figure = draw_errors([*measured, *by_head, *published], columns)
     add_caption(figure, table.caption)
     return figure
+
+
+def _measured(title: str, entries: Mapping[str, Entry], names: Sequence[str]) -> list[ErrorPanel]:
+    """One map where all four terms were measured, by whichever way of counting ``names`` has; else none."""
+    means = {term: mean for term, name in zip(TERMS, names, strict=True) if (mean := entries[name].mean) is not None}
+    spread = {term: sd for term, name in zip(TERMS, names, strict=True) if (sd := entries[name].sd) is not None}
+    return [ErrorPanel(title=title, terms=means, spread=spread)] if len(means) == len(TERMS) else []
 
 
 def _point(entry: Entry, label: str, x: float | None = None) -> Point:
@@ -63,6 +67,10 @@ def _point(entry: Entry, label: str, x: float | None = None) -> Point:
         reported=reported,
         over_images=entry.interval_kind == "bootstrap",
     )
+
+
+def _names(table: ResultTable) -> dict[str, str]:
+    return {score: table.catalogue[score].title for score in SHOWN}
 
 
 def bar_figure(table: ResultTable) -> Figure:
@@ -80,7 +88,7 @@ def bar_figure(table: ResultTable) -> Figure:
                 for s in SHOWN
                 if s in table.scores
             }
-            panels.append(Panel(title=column.title, series=series))
+            panels.append(Panel(title=column.title, series=series, names=_names(table)))
         else:
             empty.append(column.title)
     if not panels:
@@ -109,7 +117,7 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
                 if s in table.scores
             }
             title = column.title if not column.stand_in_for else "phantom"
-            panels.append(Panel(title=f"{group} ({title})", series=series))
+            panels.append(Panel(title=f"{group} ({title})", series=series, names=_names(table)))
     if not panels:
         raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")
     figure = draw_curves(panels)

@@ -11,9 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from gcdbench.core.errors import DataError
+from gcdbench.metrics.error_terms import TERMS
 
 ACCURACIES = ("all", "old", "new")
-ERROR_TERMS = ("true_old_confusion", "false_new", "false_old", "true_new_confusion")
 KEYS = ("table", "method", "variant", "dataset", "source")
 BLANK = {"", "-", "–", "—", "n/a", "na", "nan", "none"}
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -95,7 +95,7 @@ def read_reported(path: Path) -> list[ReportedRow]:
     columns = [(name or "").strip().lower() for name in reader.fieldnames or ()]
     reader.fieldnames = columns
     _check_columns(path, columns)
-    wanted = [key for key in (*ACCURACIES, *ERROR_TERMS) if key in columns]
+    wanted = [key for key in (*ACCURACIES, *TERMS) if key in columns]
     rows = []
     for record in reader:
         scores = {}
@@ -117,7 +117,7 @@ def read_reported(path: Path) -> list[ReportedRow]:
 
 def _check_columns(path: Path, columns: list[str]) -> None:
     missing = [key for key in ("method", "dataset") if key not in columns]
-    if not missing and not set(ACCURACIES) <= set(columns) and not set(ERROR_TERMS) <= set(columns):
+    if not missing and not set(ACCURACIES) <= set(columns) and not set(TERMS) <= set(columns):
         missing = [key for key in ACCURACIES if key not in columns]
     if missing:
         raise DataError(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gcdbench.reporting.published.reported import ACCURACIES, ERROR_TERMS, ReportedRow, Rounded
+from gcdbench.metrics.error_terms import TERMS
+from gcdbench.reporting.published.reported import ACCURACIES, ReportedRow, Rounded
 from gcdbench.reporting.published.shares import SLACK, Share, allowed_share, consensus, miss, share_of_side
 
 EXTREME = 0.05
@@ -81,7 +82,7 @@ def audit(
     verdicts: list[RowVerdict] = [
         RowVerdict(row=row, share=None, status="incomplete")
         for row in rows
-        if not row.has(ACCURACIES) and not row.has(ERROR_TERMS)
+        if not row.has(ACCURACIES) and not row.has(TERMS)
     ]
     groups: list[GroupVerdict] = []
     findings: list[str] = []
@@ -93,7 +94,7 @@ def audit(
         findings += sentences + _against_claim(group, claimed)
     findings += _tables_that_disagree(groups)
     findings += _rows_printed_twice(scored)
-    findings += [sentence for row in rows if row.has(ERROR_TERMS) for sentence in _audit_errors(row, scored)]
+    findings += [sentence for row in rows if row.has(TERMS) for sentence in _audit_errors(row, scored)]
     findings += [
         f"line {v.row.line}: {v.row.name} on {v.row.dataset} lacks one of All, Old, New and cannot be checked"
         for v in verdicts
@@ -208,7 +209,7 @@ def _rows_printed_twice(rows: Sequence[ReportedRow]) -> list[str]:
 
 def _audit_errors(row: ReportedRow, scored: Sequence[ReportedRow]) -> list[str]:
     """A decomposition against its own sum, and against the Old and New printed for the same method."""
-    terms = [row.scores[key] for key in ERROR_TERMS]
+    terms = [row.scores[key] for key in TERMS]
     twins = [r for r in scored if (r.method, r.variant, r.dataset) == (row.method, row.variant, row.dataset)]
     if not twins:
         return [f"{row.name} on {row.dataset}: the error decomposition has no row with All, Old, New to compare with"]

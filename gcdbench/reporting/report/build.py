@@ -10,10 +10,13 @@ from html import escape
 from pathlib import Path
 
 from gcdbench import __version__
+from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.report.cards import card_anchor, run_card
 from gcdbench.reporting.report.page import Section, render_page
 from gcdbench.reporting.report.plots import Plots
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.model import Suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
 from gcdbench.reporting.tables.build import finished
@@ -45,16 +48,17 @@ def build_report(
     """One HTML document; suites with fewer than ``fewest_rows`` rows that have runs of their own are left out."""
     records = cell_records(load_runs(runs))
     plots = Plots()
+    catalogue = score_catalogue(manager)
     sections = [_overview(records)]
     ordered = sorted(suites, key=lambda suite: FIRST.index(suite.name) if suite.name in FIRST else len(FIRST))
     for suite in ordered:
         section = _suite(suite, records, manager, preset, plots, fewest_rows)
         sections += [section] if section else []
     if any(record.status == DONE for record in records):
-        table = render_html(lay_out(plain_table(records)), titled=False)
+        table = render_html(lay_out(plain_table(records, catalogue=catalogue)), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
     sections.append(_problems(records))
-    sections.append(_cards(records, pictures, most_cards))
+    sections.append(_cards(records, catalogue, pictures, most_cards))
     counts = Counter(record.status for record in records)
     lead = f"{len(records)} runs, " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     return render_page(
@@ -93,8 +97,7 @@ def _suite(
     name = preset if preset is not None and preset in suite.presets else choose_preset(suite, records)
     chosen = suite.presets[name]
     found, _ = runs_of_suite(suite, chosen, records, manager, seeds=chosen.seeds)
-    extra = () if suite.kind == "cost" else ("all",)  # which the figures need
-    scores = tuple(dict.fromkeys([*suite.scores, *extra]))
+    scores = _shown_scores(suite, found)
     whole = suite_table(suite, records, manager, preset=name, scores=scores, bootstrap=RunBootstrap())
     # Rows may share runs (every sweep of a setting holds the default), and then compare nothing.
     first = {(row, column): entry for (row, column, score), entry in whole.entries.items() if score == scores[0]}
@@ -108,6 +111,15 @@ def _suite(
     body += _figure(suite, table, plots)
     body += _behind(suite, table, found)
     return Section(anchor=f"suite-{suite.name}", short=suite.name, title=suite.title, body=body)
+
+
+def _shown_scores(suite: Suite, found: dict[tuple[str, str], list[CellRecord]]) -> tuple[str, ...]:
+    """A suite's scores; with the errors by the map also those by the head, where a run has them."""
+    extra = [] if suite.kind == "cost" else ["all"]  # which the figures need
+    if set(TERMS) <= set(suite.scores):
+        scored = {key for records in found.values() for record in records for key in record.scores}
+        extra += [term for term in HEAD_TERMS if term in scored]
+    return tuple(dict.fromkeys([*suite.scores, *extra]))
 
 
 def _only_begun(table: ResultTable) -> tuple[ResultTable, list[str]]:
@@ -159,12 +171,12 @@ def _problems(records: Sequence[CellRecord]) -> Section:
     return Section(anchor="problems", short="Unfinished", title="Failed or unfinished", body=body)
 
 
-def _cards(records: Sequence[CellRecord], pictures: Path | None, most: int) -> Section:
+def _cards(records: Sequence[CellRecord], catalogue: ScoreCatalogue, pictures: Path | None, most: int) -> Section:
     odd = [record for record in records if record.status != DONE]
     done = [record for record in records if record.status == DONE]
     chosen = [*odd, *done][:most]
     left = len(records) - len(chosen)
     note = f"<p>{left} more run(s) have no card here; 'gcdbench show RUN' shows them.</p>" if left else ""
     tools = '<p class="tools"><label>Filter <input id="filter" type="search" autocomplete="off"></label></p>'
-    body = tools + "".join(run_card(record, pictures) for record in chosen) + note
+    body = tools + "".join(run_card(record, catalogue, pictures) for record in chosen) + note
     return Section(anchor="runs", short="Run cards", title="Runs", body=body)

@@ -9,8 +9,8 @@ from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.files import read_json
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.report.plots import picture
-from gcdbench.reporting.tables.model import score_title
 from gcdbench.reporting.tables.records import CellRecord
 from gcdbench.runs.directory import DONE, RunDirectory
 
@@ -24,7 +24,7 @@ def card_anchor(record: CellRecord) -> str:
     return f"run-{escape(record.run_id)}"
 
 
-def run_card(record: CellRecord, pictures: Path | None = None) -> str:
+def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None = None) -> str:
     """The card of one run; ``pictures`` is a folder with a sub-folder for each run id."""
     scores = " / ".join(f"{record.scores[key]:.1f}" for key in SUMMARY_SCORES if key in record.scores)
     name = f"{record.method}:{record.variant}" if record.variant else record.method
@@ -32,13 +32,13 @@ def run_card(record: CellRecord, pictures: Path | None = None) -> str:
     title = f"{escape(name)} on {escape(record.dataset)}, seed {record.seed}"
     summary = f'{title} <span class="soft">{escape(record.preset)} {escape(record.run_id)}</span> {scores}{status}'
     try:
-        body = _body(record, pictures)
+        body = _body(record, catalogue, pictures)
     except GCDBenchError as error:
         body = f'<p class="bad">{escape(error.message)}</p>'
     return f'<details class="card" id="{card_anchor(record)}"><summary>{summary}</summary><div>{body}</div></details>\n'
 
 
-def _body(record: CellRecord, pictures: Path | None) -> str:
+def _body(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None) -> str:
     directory = RunDirectory(record.path)
     stored = directory.record()
     parts = []
@@ -47,7 +47,7 @@ def _body(record: CellRecord, pictures: Path | None) -> str:
     parts.append(_facts(stored, _optional(record.path / "env.json"), _optional(record.path / "imported.json")))
     if record.status == DONE:
         for name, scored in directory.scores().get("sets", {}).items():
-            parts.append(_scores(name, scored))
+            parts.append(_scores(name, scored, catalogue))
             parts.append(_confusion(name, scored, stored))
     parts.append(_pictures(record, pictures))
     config = record.path / "config.toml"
@@ -95,9 +95,9 @@ def _facts(stored: Mapping[str, Any], env: Mapping[str, Any], imported: Mapping[
     return f"<dl>{rows}</dl>"
 
 
-def _scores(name: str, scored: Mapping[str, Any]) -> str:
+def _scores(name: str, scored: Mapping[str, Any], catalogue: ScoreCatalogue) -> str:
     values: Mapping[str, float] = scored.get("scores") or {}
-    head = "".join(f"<th scope='col'>{escape(score_title(key))}</th>" for key in values)
+    head = "".join(f"<th scope='col'>{escape(catalogue[key].title)}</th>" for key in values)
     cells = "".join(f"<td>{value:.2f}</td>" for value in values.values())
     caption = f"<caption>{escape(name)}, n = {scored.get('n')}, w = {scored.get('old_share', 0):.3f}</caption>"
     table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody><tr>{cells}</tr></tbody></table>"

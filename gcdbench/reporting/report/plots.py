@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -34,7 +35,14 @@ class Plots:
             return f'<p class="soft">{escape(label)}: {escape(error.message)}</p>\n'
         self._count += 1
         prefix = f"plot{self._count}-"
-        svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+        seen: Counter[str] = Counter()
+
+        def name(found: re.Match[str]) -> str:
+            # matplotlib names pictures after their content, and two maps of one figure may be the same.
+            seen[found[1]] += 1
+            return f'id="{prefix}{found[1]}' + ("" if seen[found[1]] == 1 else f"-{seen[found[1]]}") + '"'
+
+        svg = re.sub(r'\bid="([^"]*)"', name, svg)
         svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
         svg = re.sub(r'href="#', f'href="#{prefix}', svg)
         svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.statistics import PairedDifference, holm, paired_difference
 from gcdbench.reporting.tables.build import Runs, finished, scores_by_seed, standing_notes
 from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
@@ -24,6 +25,7 @@ def difference_table(
     columns: Sequence[ColumnHead],
     scores: Sequence[str],
     runs: Runs,
+    catalogue: ScoreCatalogue,
     reference: str,
     seeds: Sequence[int] | None = None,
     notes: Sequence[str] = (),
@@ -64,6 +66,7 @@ def difference_table(
         columns=tuple(column for column in columns if column.key in compared or not compared),
         scores=tuple(shown),
         entries=entries,
+        catalogue=catalogue,
         notes=(*notes, *standing_notes(entries), explained),
         reference=label,
     )

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
+from gcdbench.metrics.score import Score, ScoreCatalogue
 from gcdbench.reporting.published.reported import Rounded
 from gcdbench.reporting.statistics import Interval, compare_with_best, mean_rank, summarise
-from gcdbench.reporting.tables.model import (
-    LOWER_IS_BETTER,
-    NO_BEST,
-    SHARES,
-    ColumnHead,
-    Entry,
-    ResultTable,
-    RowHead,
-    score_title,
-)
+from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
 from gcdbench.reporting.tables.records import CellRecord
-from gcdbench.reporting.tables.spent import SPENT
 from gcdbench.runs.directory import DONE, FAILED
 
 Runs = Mapping[tuple[str, str], Sequence[CellRecord]]
@@ -43,7 +34,7 @@ def finished(records: Sequence[CellRecord]) -> dict[int, CellRecord]:
 
 def make_entry(
     records: Sequence[CellRecord],
-    score: str,
+    score: Score,
     *,
     seeds: Sequence[int] | None,
     reported: Rounded | None,
@@ -51,7 +42,7 @@ def make_entry(
 ) -> Entry:
     """Mean, sd and interval of one score over the seeds of one cell."""
     done = {seed: record for seed, record in finished(records).items() if seeds is None or seed in seeds}
-    scored = {seed: record for seed, record in done.items() if score in record.scores}
+    scored = {seed: record for seed, record in done.items() if score.key in record.scores}
     entry = Entry(
         reported=reported,
         missing=tuple(seed for seed in seeds or () if seed not in done),
@@ -60,13 +51,12 @@ def make_entry(
     )
     if not scored:
         return entry
-    summary = summarise([scored[seed].scores[score] for seed in sorted(scored)])
+    summary = summarise([scored[seed].scores[score.key] for seed in sorted(scored)])
     interval = summary.interval
     if interval is None and bootstrap is not None:
-        interval = bootstrap(next(iter(scored.values())), score)
-    if interval is not None and score in (*SHARES, *SPENT):
-        highest = 100.0 if score in SHARES else interval.high
-        interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, highest))
+        interval = bootstrap(next(iter(scored.values())), score.key)
+    if interval is not None:  # Student's interval of a few runs knows no bounds
+        interval = replace(interval, low=score.clipped(interval.low), high=score.clipped(interval.high))
     return replace(
         entry,
         n=summary.n,
@@ -88,6 +78,7 @@ def build_table(
     columns: Sequence[ColumnHead],
     scores: Sequence[str],
     runs: Runs,
+    catalogue: ScoreCatalogue,
     seeds: Sequence[int] | None = None,
     reported: Reported | None = None,
     bootstrap: Bootstrap | None = None,
@@ -101,12 +92,12 @@ def build_table(
             for score in scores:
                 entries[row.key, column.key, score] = make_entry(
                     runs.get((row.key, column.key), ()),
-                    score,
+                    catalogue[score],
                     seeds=seeds,
                     reported=reported.get((row.key, column.key), {}).get(score),
                     bootstrap=bootstrap,
                 )
-    verdicts = _mark_best(entries, rows, columns, scores, runs, seeds)
+    verdicts = _mark_best(entries, rows, columns, [catalogue[score] for score in scores], runs, seeds)
     together = _over_columns(rows, columns, runs, seeds)
     begun = {column for (_, column, _), entry in entries.items() if entry.n}
     return ResultTable(
@@ -118,7 +109,13 @@ def build_table(
         columns=tuple(columns),
         scores=tuple(scores),
         entries=entries,
-        notes=(*notes, *standing_notes(entries), *verdicts, *_overall(together, rows, len(begun))),
+        catalogue=catalogue,
+        notes=(
+            *notes,
+            *standing_notes(entries),
+            *verdicts,
+            *_overall(together, rows, len(begun), catalogue[HEADLINE].title),
+        ),
         ranks=mean_rank(together),
     )
 
@@ -136,32 +133,33 @@ def _mark_best(
     entries: dict[tuple[str, str, str], Entry],
     rows: Sequence[RowHead],
     columns: Sequence[ColumnHead],
-    scores: Sequence[str],
+    scores: Sequence[Score],
     runs: Runs,
     seeds: Sequence[int] | None,
 ) -> list[str]:
     """Set ``bold`` where the best row beats every other one of its block; return the sentences for the notes."""
     reasons: dict[tuple[str, str], list[str]] = {}
+    has_headline = any(score.key == HEADLINE for score in scores)
     for column in columns:
         for block in dict.fromkeys(row.block for row in rows):
             members = [row.key for row in rows if row.block == block]
             for score in scores:
-                if score in NO_BEST:
+                if score.direction == "none":
                     continue
-                table = {key: scores_by_seed(runs.get((key, column.key), ()), score, seeds) for key in members}
-                result = compare_with_best(table, higher_is_better=score not in LOWER_IS_BETTER)
+                table = {key: scores_by_seed(runs.get((key, column.key), ()), score.key, seeds) for key in members}
+                result = compare_with_best(table, higher_is_better=score.direction == "higher")
                 if result is None:
                     continue
                 if result.decided:
-                    place = (result.best, column.key, score)
+                    place = (result.best, column.key, score.key)
                     entries[place] = replace(entries[place], bold=True)
-                elif score == HEADLINE or HEADLINE not in scores:
+                elif score.key == HEADLINE or not has_headline:
                     where = column.title or block
-                    reasons.setdefault((score, _without_names(result.reason)), []).append(where)
+                    reasons.setdefault((score.title, _without_names(result.reason)), []).append(where)
     sentences = []
-    for (score, reason), places in reasons.items():
+    for (title, reason), places in reasons.items():
         named = ", ".join(dict.fromkeys(filter(None, places))) or "these rows"
-        sentences.append(f"No bold in {score_title(score)} for {named}: {reason}.")
+        sentences.append(f"No bold in {title} for {named}: {reason}.")
     if any(entry.bold for entry in entries.values()):
         sentences.insert(0, "Bold: better than every other row of its column (paired sign-flip test, Holm, 5 %).")
     return sentences
@@ -192,14 +190,16 @@ def _over_columns(
     return table if len(table) > 1 else {}
 
 
-def _overall(table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHead], columns: int) -> list[str]:
+def _overall(
+    table: Mapping[str, Mapping[Hashable, float]], rows: Sequence[RowHead], columns: int, headline: str
+) -> list[str]:
     """The verdict over all datasets together (where there are several), and the mean ranks, as sentences."""
     titles = _short_titles(rows)
     named = {titles[key]: scores for key, scores in table.items()}
     sentences = []
     result = compare_with_best(named) if columns > 1 else None
     if result:
-        sentences.append(f"Over all (dataset, seed) pairs, by {score_title(HEADLINE)}: {result.reason}.")
+        sentences.append(f"Over all (dataset, seed) pairs, by {headline}: {result.reason}.")
     ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
     shared = len(set.intersection(*(set(scores) for scores in named.values()))) if named else 0
     if shared > 1:  # ranks in a single seed are no means

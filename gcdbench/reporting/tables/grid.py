@@ -10,13 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gcdbench.reporting.tables.model import DECIMALS, PERCENT_DECIMALS, Entry, ResultTable, RowHead, score_title
+from gcdbench.metrics.score import Score
+from gcdbench.reporting.tables.model import Entry, ResultTable, RowHead
 from gcdbench.reporting.tables.spent import SPENT
 
 Layout = Literal["auto", "long", "wide", "tall"]
 MOST_SIDE_BY_SIDE = 3
 """Scores that ``long`` can hold side by side and still be read on paper; ``auto`` lays out more of them ``tall``."""
 NOT_RUN = "—"
+UNDESCRIBED = Score(key="score")
+"""Written with one digit after the point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,22 +80,20 @@ def _say_once(table: ResultTable) -> ResultTable:
     )
 
 
-def mean_text(entry: Entry, score: str = "", *, signed: bool = False) -> str:
+def mean_text(entry: Entry, score: Score = UNDESCRIBED, *, signed: bool = False) -> str:
     """``72.8 ± 0.4`` with the mark of an incomplete cell; a difference always has its sign."""
     if entry.mean is None:
         return NOT_RUN
-    digits, sign = DECIMALS.get(score, PERCENT_DECIMALS), "+" if signed else ""
-    spread = "" if entry.sd is None else f" ± {entry.sd:.{digits}f}"
-    return f"{entry.mean:{sign}.{digits}f}{spread}{'†' if entry.missing else ''}"
+    spread = "" if entry.sd is None else f" ± {score.written(entry.sd)}"
+    return f"{score.written(entry.mean, signed=signed)}{spread}{'†' if entry.missing else ''}"
 
 
-def interval_text(entry: Entry, score: str = "", *, signed: bool = False) -> str:
+def interval_text(entry: Entry, score: Score = UNDESCRIBED, *, signed: bool = False) -> str:
     """``[71.9, 73.7]``, marked when it is over images and not over seeds."""
     if entry.low is None or entry.high is None:
         return NOT_RUN
-    digits, sign = DECIMALS.get(score, PERCENT_DECIMALS), "+" if signed else ""
-    mark = "‡" if entry.interval_kind == "bootstrap" else ""
-    return f"[{entry.low:{sign}.{digits}f}, {entry.high:{sign}.{digits}f}]{mark}"
+    low, high = (score.written(value, signed=signed) for value in (entry.low, entry.high))
+    return f"[{low}, {high}]{'‡' if entry.interval_kind == 'bootstrap' else ''}"
 
 
 def p_text(p: float | None) -> str:
@@ -102,12 +103,12 @@ def p_text(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def difference_text(entry: Entry, score: str = "") -> str:
+def difference_text(entry: Entry, score: Score = UNDESCRIBED) -> str:
     """Measured minus reported, always with a sign."""
-    return NOT_RUN if entry.difference is None else f"{entry.difference:+.{DECIMALS.get(score, PERCENT_DECIMALS)}f}"
+    return NOT_RUN if entry.difference is None else score.written(entry.difference, signed=True)
 
 
-def reported_text(entry: Entry, score: str = "") -> str:
+def reported_text(entry: Entry, score: Score = UNDESCRIBED) -> str:
     """The published value, and the difference to it in brackets where there is a measured one."""
     if entry.reported is None:
         return NOT_RUN
@@ -133,7 +134,7 @@ def _fact_titles(table: ResultTable) -> tuple[str, ...]:
     return FACTS if table.has_reported else FACTS[:2]
 
 
-def _facts(table: ResultTable, entry: Entry, score: str) -> tuple[GridCell, ...]:
+def _facts(table: ResultTable, entry: Entry, score: Score) -> tuple[GridCell, ...]:
     """The cells below FACTS or PAIRED_FACTS."""
     if table.reference:
         return (
@@ -158,7 +159,7 @@ def _long(table: ResultTable) -> Grid:
     upper: list[tuple[str, int]] = [("", len(table.label_titles) + 1)]
     lower: list[tuple[str, int]] = [(title, 1) for title in (*table.label_titles, "n")]
     for score in table.scores:
-        upper.append((score_title(score), widths[score]))
+        upper.append((table.catalogue[score].title, widths[score]))
         lower += [(text, 1) for text in titles[: widths[score]]]
     rows: list[GridRow] = []
     for column in table.columns:
@@ -169,7 +170,7 @@ def _long(table: ResultTable) -> Grid:
             cells = [*_labels(row), _count(counted)]
             for score in table.scores:
                 entry = table.entry(row.key, column.key, score)
-                first, *others = _facts(table, entry, score)[: widths[score]]
+                first, *others = _facts(table, entry, table.catalogue[score])[: widths[score]]
                 if entry.n not in (0, counted.n):  # the time of a resumed run is not known
                     first = replace(first, text=f"{first.text} (n = {entry.n})")
                 cells += [first, *others]
@@ -189,10 +190,10 @@ def _tall(table: ResultTable) -> Grid:
     header = tuple((title, 1) for title in (*table.label_titles, "n", *titles))
     rows: list[GridRow] = []
     for column in table.columns:
-        for score in table.scores:
-            rows.append(GridRow(section=": ".join(filter(None, (column.title, score_title(score))))))
+        for score in map(table.catalogue.__getitem__, table.scores):
+            rows.append(GridRow(section=": ".join(filter(None, (column.title, score.title)))))
             for row in table.rows:
-                entry = table.entry(row.key, column.key, score)
+                entry = table.entry(row.key, column.key, score.key)
                 rows.append(GridRow(cells=(*_labels(row), _count(entry), *_facts(table, entry, score)[: len(titles)])))
     return Grid(
         title=table.title,
@@ -207,16 +208,17 @@ def _tall(table: ResultTable) -> Grid:
 def _wide(table: ResultTable) -> Grid:
     labels = len(table.label_titles)
     # The paper's shape has no room for costs, unless nothing else is asked for.
-    shown = [score for score in table.scores if score not in SPENT] or table.scores
+    keys = [score for score in table.scores if score not in SPENT] or table.scores
+    shown = [table.catalogue[key] for key in keys]
     upper = (("", labels), *((column.title, len(shown)) for column in table.columns))
     lower = (
         *((title, 1) for title in table.label_titles),
-        *((score_title(score), 1) for _ in table.columns for score in shown),
+        *((score.title, 1) for _ in table.columns for score in shown),
     )
     rows: list[GridRow] = []
     for row in table.rows:
         scores = [score for _ in table.columns for score in shown]
-        entries = [table.entry(row.key, column.key, score) for column in table.columns for score in shown]
+        entries = [table.entry(row.key, column.key, score.key) for column in table.columns for score in shown]
         cells = [
             GridCell(
                 text=mean_text(entry, score, signed=bool(table.reference)) + (f" ({entry.n})" if entry.n else ""),

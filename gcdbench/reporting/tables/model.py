@@ -5,81 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.published.reported import Rounded
-from gcdbench.reporting.tables.spent import SPENT
-
-SCORE_TITLES = {
-    "all": "All",
-    "old": "Old",
-    "new": "New",
-    "true_old_confusion": "true-old confusion",
-    "false_new": "false-new",
-    "false_old": "false-old",
-    "true_new_confusion": "true-new confusion",
-    "nmi": "NMI",
-    "ari": "ARI",
-    "k_used": "clusters used",
-    "k_error": "clusters used − K",
-    "k_hat": "K given or estimated",
-    "k_hat_error": "K error",
-    "chance_all": "chance",
-    "parameters_m": "parameters (M)",
-    "gflops": "GFLOPs",
-    "latency_ms": "latency (ms)",
-    "images_per_s": "images/s",
-    "weights_mb": "weights (MB)",
-    "activations_mb": "activations (MB)",
-    "seconds": "run time (s)",
-    "images_seen": "images seen",
-}
-LOWER_IS_BETTER = frozenset(
-    {
-        "true_old_confusion",
-        "false_new",
-        "false_old",
-        "true_new_confusion",
-        "parameters_m",
-        "gflops",
-        "latency_ms",
-        "weights_mb",
-        "activations_mb",
-    }
-)
-SHARES = frozenset({"all", "old", "new", "true_old_confusion", "false_new", "false_old", "true_new_confusion", "nmi"})
-"""Scores that cannot leave 0 to 100, whatever Student's interval of a few runs says."""
-NO_BEST = frozenset(
-    {
-        "parameters_m",
-        "gflops",
-        "k_error",
-        "k_used",
-        "k_hat",
-        "k_hat_error",
-        "chance_all",
-        "chance_old",
-        "chance_new",
-        *SPENT,
-    }
-)
-
-
-PERCENT_DECIMALS = 1
-DECIMALS = {
-    "true_old_confusion": 2,
-    "false_new": 2,
-    "false_old": 2,
-    "true_new_confusion": 2,
-    "parameters_m": 3,
-    "gflops": 3,
-    "seconds": 0,
-    "images_seen": 0,
-}
-"""Digits after the point where one is not right."""
-
-
-def score_title(key: str) -> str:
-    """How a score is called in a header."""
-    return SCORE_TITLES.get(key, key.replace("_", " "))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +63,7 @@ class Entry:
 class ResultTable:
     """A complete table; entries are keyed by (row key, column key, score).
 
+    catalogue: how each score is titled and written.
     reference: title of the row that was subtracted from every entry, in a table of paired differences.
     """
 
@@ -147,6 +75,7 @@ class ResultTable:
     columns: tuple[ColumnHead, ...]
     scores: tuple[str, ...]
     entries: Mapping[tuple[str, str, str], Entry]
+    catalogue: ScoreCatalogue
     notes: tuple[str, ...] = ()
     ranks: Mapping[str, float] = field(default_factory=dict)
     reference: str = ""

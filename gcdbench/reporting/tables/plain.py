@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gcdbench.core.config import flatten, to_plain
+from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.plugins.manager import get_manager
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
 from gcdbench.reporting.tables.records import CellRecord
@@ -14,8 +17,15 @@ from gcdbench.runs.presets import PRESETS
 LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px", "settings")
 
 
-def plain_table(records: Sequence[CellRecord], scores: Sequence[str] = ("all", "old", "new")) -> ResultTable:
-    """All finished runs, grouped; rows compete for bold only where everything but the method is the same."""
+def plain_table(
+    records: Sequence[CellRecord],
+    scores: Sequence[str] = ("all", "old", "new"),
+    catalogue: ScoreCatalogue | None = None,
+) -> ResultTable:
+    """All finished runs, grouped; rows compete for bold only where everything but the method is the same.
+
+    catalogue: how scores are read; without it, as the installed metrics say.
+    """
     done = [record for record in records if record.status == DONE]
     groups: dict[str, list[CellRecord]] = {}
     for record in done:
@@ -52,6 +62,7 @@ def plain_table(records: Sequence[CellRecord], scores: Sequence[str] = ("all", "
         columns=[ColumnHead(key="", title="")],
         scores=scores,
         runs={(key, ""): members for key, members in groups.items()},
+        catalogue=score_catalogue(get_manager()) if catalogue is None else catalogue,
         notes=notes,
     )
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.costs import with_cost
 from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.reporting.suites.model import (
@@ -166,6 +168,7 @@ def suite_table(
         "columns": heads,
         "scores": scores or suite.scores,
         "runs": runs,
+        "catalogue": score_catalogue(manager),
         "seeds": wanted,
         "notes": [
             *suite.notes,
@@ -203,6 +206,7 @@ class _Content(TypedDict):
     columns: Sequence[ColumnHead]
     scores: Sequence[str]
     runs: Runs
+    catalogue: ScoreCatalogue
     seeds: Sequence[int]
     notes: Sequence[str]
 

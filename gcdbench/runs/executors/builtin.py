@@ -10,7 +10,7 @@ from gcdbench.plugins.specs import ExecutorSpec
 
 @hookimpl
 def gcdbench_executors() -> Iterable[ExecutorSpec]:
-    """In this process, or one worker process a run."""
+    """In this process, or one worker process per run."""
     return [
         ExecutorSpec(
             name="inline",
@@ -20,6 +20,6 @@ def gcdbench_executors() -> Iterable[ExecutorSpec]:
         ExecutorSpec(
             name="process",
             factory="gcdbench.runs.executors.process:ProcessExecutor",
-            summary="one worker process a run, several at a time, threads pinned",
+            summary="one worker process per run, several at a time, threads and GPUs pinned",
         ),
     ]

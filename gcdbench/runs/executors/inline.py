@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from gcdbench.core.errors import GCDBenchError
-from gcdbench.plugins.manager import get_manager
-from gcdbench.runs.executors.base import Job, Outcome
-from gcdbench.runs.plan import make_plan
-from gcdbench.runs.runner import execute
+from gcdbench.runs.executors.base import Job, JobListener, Outcome
+from gcdbench.runs.executors.devices import require_gpus
+from gcdbench.runs.executors.job import run_job
 
 
 class InlineExecutor:
     """The simplest executor, for debugging: a debugger and a profiler see everything."""
 
-    def run(
-        self, jobs: Sequence[Job], *, parallel: int, listener: Callable[[Job, Mapping[str, Any]], None]
-    ) -> list[Outcome]:
+    def run(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[Outcome]:
         """Execute all jobs; ``parallel`` is ignored."""
-        return [self._one(job, listener) for job in jobs]
-
-    def _one(self, job: Job, listener: Callable[[Job, Mapping[str, Any]], None]) -> Outcome:
-        path, error, reused = "", "", False
-        manager = get_manager()
-        try:
-            result = execute(make_plan(job.request, manager), job.placement, manager, partial(listener, job))
-            path, reused = str(result.directory.path), result.reused
-        except GCDBenchError as problem:
-            error = problem.message
-        except Exception as problem:  # a method may raise anything; the other jobs go on
-            error = f"{type(problem).__name__}: {problem}"
-        listener(job, {"type": "outcome", "path": path, "error": error, "reused": reused})
-        return Outcome(job=job, path=path, error=error)
+        require_gpus(jobs)
+        return [run_job(job, partial(listener, job)) for job in jobs]

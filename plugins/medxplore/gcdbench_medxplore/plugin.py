@@ -14,6 +14,7 @@ def gcdbench_methods() -> Iterable[MethodSpec]:
     return [
         MethodSpec(
             name="medxplore",
+            api=2,
             factory="gcdbench_medxplore.method:MedXplore",
             config="gcdbench_medxplore.config:MedXploreConfig",
             summary="SimGCD with frequency-guided patch consistency (FAAC) and adaptive margins (ACAM)",

@@ -1,0 +1,34 @@
+"""One job, done here: what every executor calls in the end, wherever it has brought the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gcdbench.core.errors import GCDBenchError
+from gcdbench.plugins.manager import get_manager
+from gcdbench.runs.executors.base import EventListener, Job, Outcome
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.runner import execute
+
+
+def _ignore(event: Mapping[str, Any]) -> None:
+    """Default listener."""
+
+
+def run_job(job: Job, listener: EventListener = _ignore) -> Outcome:
+    """Do the run in this process, and tell ``listener`` all of its events and, last, its outcome.
+
+    Whatever a method raises becomes the outcome of this job only. Ctrl-C (KeyboardInterrupt) passes through, after the
+    run was marked as interrupted: it means that no further job is wanted.
+    """
+    manager = get_manager()
+    try:
+        result = execute(make_plan(job.request, manager), job.placement, manager, listener)
+        outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
+    except GCDBenchError as error:
+        outcome = Outcome(job=job, error=error.message)
+    except Exception as error:
+        outcome = Outcome(job=job, error=manager.explain(error))
+    listener(outcome.event())
+    return outcome
