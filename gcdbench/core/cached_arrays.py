@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,16 @@ def open_cached(cache: Path | None, recipe: Recipe) -> dict[str, NDArray[Any]]:
     return {name: found[name] for name in recipe.forms}
 
 
+def keep_only(cache: Path, recipe: Recipe, names: Collection[str]) -> None:
+    """Delete the entry's other arrays. Whoever has mapped one of them keeps it until it is done with it."""
+    home = cache / recipe.kind / recipe.key
+    others = [file for file in home.glob("[!.]*.npy") if file.stem not in names]
+    if others:
+        with only_one(cache, f"{recipe.kind}-{recipe.key}", recipe.waiting), changing(cache):
+            for file in others:
+                discard(file)
+
+
 def _in_memory(recipe: Recipe) -> dict[str, NDArray[Any]]:
     arrays = {}
     for name, form in recipe.forms.items():
@@ -164,14 +174,16 @@ def _make(home: Path, recipe: Recipe, names: tuple[str, ...]) -> None:
 
 def _make_one(home: Path, recipe: Recipe, name: str) -> None:
     form, unfinished = recipe.forms[name], home / f"{UNFINISHED}{name}.npy"
+    home.mkdir(exist_ok=True)  # somebody may clear the cache between two of them
     array = np.lib.format.open_memmap(unfinished, mode="w+", dtype=form.dtype, shape=form.shape)
     reserve(unfinished)
     recipe.fill(name, array)
     array.flush()
     del array
-    seal(unfinished)
-    sync(unfinished)
-    os.replace(unfinished, home / f"{name}.npy")
+    with changing(home):
+        seal(unfinished)
+        sync(unfinished)
+        os.replace(unfinished, home / f"{name}.npy")
     sync(home)
 
 

@@ -84,5 +84,5 @@ def _no_space(folder: Path, needed: int, what: str) -> DiskSpaceError:
         f"{what} needs {format_bytes(needed + HEADROOM)} ({format_bytes(needed)} and {format_bytes(HEADROOM)} that stay"
         f" free) in {folder}, where {free} are free.",
         hint="Make room ('gcdbench data cache'), set GCDBENCH_CACHE to a larger disk, or store less: a smaller"
-        " image_size, fewer views (--set views=bank:4) or none (--set views=online).",
+        " image_size, fewer views (--set views=bank8:4) or none (--set views=online).",
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tomli_w
 
+from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import DataError, GCDBenchError, TrainingError
 from gcdbench.core.files import write_json
 from gcdbench.core.identity import run_id
@@ -28,10 +29,12 @@ from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.images.image_set import ImageSet
 from gcdbench.images.image_store import ImageStore, prepare_store
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.auto_views import decide_auto_views
 from gcdbench.runs.directory import DONE, RunDirectory
 from gcdbench.runs.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
 from gcdbench.runs.plan import Placement, RunPlan, identity_of
 from gcdbench.runs.predictions import save_arrays
+from gcdbench.splits.data import training_rows
 from gcdbench.splits.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
 from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import Method, Prediction, TaskInfo
@@ -50,6 +53,13 @@ class Prepared:
     store: ImageStore
     split: SplitManifest
     issues: tuple[str, ...]
+
+    @property
+    def training_rows(self) -> IntArray | None:
+        """Rows of the store that may be trained on, whatever the split; None means all of them."""
+        partition = self.source.partition
+        for_test = self.split.roles == ROLES.index(TEST)
+        return training_rows(None if partition is None else partition[self.store.order], for_test)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +127,14 @@ def execute(plan: RunPlan, placement: Placement, manager: PluginManager, listene
     """Do the run, or find that it has been done."""
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     prepared = prepare_data(plan, placement, listener)
+    plan = decide_auto_views(
+        plan,
+        placement,
+        manager,
+        images=len(prepared.store),
+        rows=prepared.training_rows,
+        say=lambda text: listener({"type": "note", "message": text}),
+    )
     backbone_spec = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     identity = identity_of(
         plan,
@@ -293,6 +311,7 @@ def make_context(
         training=plan.training,
         views=plan.settings.views,
         augmentation=plan.settings.augmentation,
+        training_rows=prepared.training_rows,
         store_key=prepared.store.key,
         cache_dir=placement.cache or cache_dir(),
         checkpoint_dir=checkpoint_dir,

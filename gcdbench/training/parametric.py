@@ -31,7 +31,7 @@ from gcdbench.training.schedules import cosine_lr
 
 if TYPE_CHECKING:
     from gcdbench.training.context import RunContext
-    from gcdbench.views.bank import ViewSource
+    from gcdbench.views.sources import ViewSource
 
 CHUNK = 256
 """Images that go through the tail at once when nothing is learnt."""
@@ -259,15 +259,16 @@ class ParametricMethod:
 
     def _run_tail(self, ids: IntArray) -> NDArray[np.float32]:
         """(N, C) pooled features of the test view."""
+        from gcdbench.views.reading import read_test_views
+
         training = self.backbone.training
         self.backbone.eval()
         pooled = np.empty((len(ids), self.backbone.channels), dtype=np.float32)
         with torch.no_grad():
-            for start in range(0, len(ids), CHUNK):
-                # The prefix has the precision it has in training and in a bank, whatever the tail's is.
-                hidden = self.views.test(ids[start : start + CHUNK]).to(self.device)
+            # The prefix has the precision it has in training and in a bank, whatever the tail's is.
+            for number, hidden in enumerate(read_test_views(self.views, ids, CHUNK)):
                 with autocast(self.ctx.device, self.ctx.precision):
-                    tail = self.backbone.run_tail(hidden)
-                pooled[start : start + CHUNK] = tail.pooled.float().cpu().numpy()
+                    tail = self.backbone.run_tail(hidden.to(self.device))
+                pooled[number * CHUNK : (number + 1) * CHUNK] = tail.pooled.float().cpu().numpy()
         self.backbone.train(training)
         return pooled
