@@ -1,0 +1,67 @@
+"""The plugins in docs/plugins.md register as they are written there, and do what they are said to do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.executors.base import Job
+from gcdbench.runs.plan import Placement, RunRequest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
+BLOCKS = {
+    found["package"]: found["source"]
+    for found in re.finditer(
+        r"^```python\n(?P<source># (?P<package>\w+)/plugin\.py\n.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL
+    )
+}
+
+
+@pytest.fixture
+def documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Install one of the documented packages; returns a manager that knows it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(package: str) -> PluginManager:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+        (tmp_path / package / "plugin.py").write_text(BLOCKS[package])
+        manager = PluginManager(points=[EntryPoint(name="x", value=f"{package}.plugin", group="gcdbench")])
+        assert all(record.ok and not record.notes for record in manager.records())
+        return manager
+
+    yield install
+    for name in [name for name in sys.modules if name.partition(".")[0] in BLOCKS]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("package", BLOCKS)
+def test_it_registers_without_a_note(documented, package: str) -> None:
+    documented(package)
+
+
+def test_the_metric_counts_clusters(documented) -> None:
+    spec = documented("my_metric").get("metrics", "fragments")
+    scores = spec.load()(np.array([0, 0, 1, 1]), np.array([3, 4, 3, 3]), np.array([True, False]), False)
+    assert scores == {"fragments": 1.5}
+    assert [score.key for score in spec.describe()] == ["fragments"]
+
+
+def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:
+    executor = documented("my_executor").get("executors", "pool").load()()
+    options = {"n_per_class": "6"}
+    request = RunRequest(
+        method="pixels-kmeans", dataset="phantom", preset="smoke", overrides={"image_size": 32}, dataset_options=options
+    )
+    jobs = [Job(request=request, placement=Placement(runs=tmp_path / "runs", workers=0)) for request in (request,)]
+    heard = []
+    [outcome] = executor.run(jobs, parallel=1, listener=lambda job, event: heard.append((job, event["type"])))
+    assert not outcome.error
+    assert (Path(outcome.path) / "scores.json").is_file()
+    assert heard == [(jobs[0], "outcome")]
