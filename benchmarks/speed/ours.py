@@ -99,7 +99,7 @@ def main() -> None:
     started = time.perf_counter()
     store = prepare_store(chosen, settings.image_size, Path(settings.cache))
     prepared = time.perf_counter()
-    open_views(make_context(settings, store.key), store.pixels)
+    open_views(make_context(settings, store.key), store.pixels).start_epoch(0)
     built = time.perf_counter()
     answer = {"images": count, "prepare": prepared - started, "bank": built - prepared}
     print(json.dumps({**answer, **time_training(settings, store.pixels, store.key)}))

@@ -24,7 +24,7 @@ def measure_one(settings: Settings) -> dict[str, float]:
     pixels = np.random.default_rng(0).integers(0, 256, (settings.images, side, side, 3), dtype=np.uint8)
     key = f"random-{settings.images}"
     started = time.perf_counter()
-    open_views(make_context(settings, key), pixels)
+    open_views(make_context(settings, key), pixels).start_epoch(0)
     built = time.perf_counter()
     method = TimedSimGCD(settings, make_context(settings, key))
     data = split(pixels)

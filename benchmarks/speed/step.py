@@ -87,7 +87,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     pixels = np.random.default_rng(0).integers(0, 256, (settings.images, side, side, 3), dtype=np.uint8)
     data = split(pixels)
     context = make_context(settings, f"random-{settings.images}")
-    open_views(context, pixels)
+    open_views(context, pixels).start_epoch(0)
     method = TimedSimGCD(settings, context)
     method.fit(data)
     step = float(np.median(np.diff(method.times[settings.warmup - 1 :])))

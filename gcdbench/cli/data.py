@@ -30,7 +30,7 @@ def list_(data_root: Path | None, as_json: bool) -> None:
     """List datasets: what is here, what is missing, how large."""
     from dataclasses import asdict
 
-    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.core.disk_space import format_bytes
     from gcdbench.datasets.catalogue import list_presence
     from gcdbench.datasets.roots import data_roots
     from gcdbench.plugins.manager import get_manager
@@ -182,7 +182,7 @@ def prepare(
     """Decode and resize all images once into the cache, so that runs start at once."""
     import time
 
-    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.core.disk_space import format_bytes
     from gcdbench.core.places import cache_dir
     from gcdbench.images.image_store import prepare_store, store_bytes
 

@@ -24,8 +24,8 @@ def list_(as_json: bool) -> None:
     import time
     from dataclasses import asdict
 
-    from gcdbench.core.cache_folders import format_bytes
     from gcdbench.core.cache_upkeep import list_cache
+    from gcdbench.core.disk_space import format_bytes
     from gcdbench.core.places import cache_dir
 
     entries = list_cache(cache_dir())
@@ -54,14 +54,15 @@ def clear(kind: str | None, key: str | None) -> None:
 @click.option("--to", "limit", required=True, help="Largest size to keep, for example 20GB.")
 def trim(limit: str) -> None:
     """Delete what was unused for longest until the cache is small enough."""
-    from gcdbench.core.cache_upkeep import parse_size, trim_cache
+    from gcdbench.core.cache_upkeep import trim_cache
+    from gcdbench.core.disk_space import parse_size
     from gcdbench.core.places import cache_dir
 
     _say(trim_cache(cache_dir(), parse_size(limit)))
 
 
 def _say(gone: list[CacheEntry]) -> None:
-    from gcdbench.core.cache_folders import format_bytes
+    from gcdbench.core.disk_space import format_bytes
 
     freed = format_bytes(sum(entry.bytes for entry in gone))
     click.echo(f"{len(gone)} entries deleted, {freed} freed.")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
 @click.option("--workers", type=click.IntRange(min=0), help="Processes for decoding; changes no result.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for computing.")
+@click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
 @click.option("--resume/--no-resume", default=True, show_default=True, help="Continue an interrupted training.")
 @click.option("--force", is_flag=True, help="Run again although the run is done.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on a dataset with known problems, and record them.")
@@ -65,6 +66,7 @@ def command(
     device: str | None,
     workers: int | None,
     threads: int | None,
+    disk_budget: str | None,
     resume: bool,
     force: bool,
     accept_data_issues: bool,
@@ -109,6 +111,7 @@ def command(
         resume=resume,
         force=force,
         accept_data_issues=accept_data_issues,
+        disk_budget=disk_budget,
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:

@@ -45,6 +45,7 @@ class Spent:
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
 @click.option("--executor", default="process", show_default=True, help="Where runs happen ('gcdbench list executors').")
 @click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
+@click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
 @click.option("--dry-run", is_flag=True, help="Show what exists, what is missing and what it may cost; run nothing.")
 @data_root_option
@@ -62,6 +63,7 @@ def command(
     threads: int | None,
     executor: str,
     device: str | None,
+    disk_budget: str | None,
     accept_data_issues: bool,
     dry_run: bool,
     data_root: Path | None,
@@ -106,6 +108,7 @@ def command(
         threads=threads or max(1, cores // side_by_side),
         workers=max(1, cores // side_by_side),
         accept_data_issues=accept_data_issues,
+        disk_budget=disk_budget,
     )
     if as_json and dry_run:
         echo_json(_plain(plan))

@@ -1,28 +1,23 @@
 """What lies in the cache directory, and how to make it smaller.
 
-Every expensive thing is a folder ``<cache>/<kind>/<key>`` with a ``meta.json`` that holds its ``bytes`` and whose
-time of modification is the time of its last use: image stores, view banks, unpacked arrays.
+Every expensive thing is a folder ``<cache>/<kind>/<key>`` (see :mod:`gcdbench.core.cached_arrays`): image stores, view
+banks, features, unpacked arrays.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gcdbench.core.cache_folders import DELETED, discard
-from gcdbench.core.errors import ConfigError, UnknownName
-
-_UNITS = {"": 1, "B": 1} | {
-    f"{letter}{rest}": base**power
-    for power, letter in enumerate("KMGT", start=1)
-    for rest, base in (("", 1000), ("B", 1000), ("IB", 1024))
-}
+from gcdbench.core.cache_folders import DELETED, KINDS, META, UNFINISHED, discard, lock_file, remove
+from gcdbench.core.cached_arrays import remove_unfinished
+from gcdbench.core.errors import UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,48 +33,42 @@ class CacheEntry:
 
 
 def list_cache(cache: Path) -> list[CacheEntry]:
-    """Everything complete in the cache, the least recently used first."""
-    entries = []
-    for file in cache.glob("*/*/meta.json"):
-        if file.parent.name.startswith("."):
-            continue  # being made by another process
-        try:
-            meta = json.loads(file.read_text(encoding="utf-8"))
-            used = file.stat().st_mtime
-        except (OSError, ValueError):
-            continue  # being deleted by another process
-        size = meta.get("bytes") if isinstance(meta, dict) else None
-        if isinstance(size, int):
-            entries.append(
-                CacheEntry(
-                    kind=file.parent.parent.name,
-                    key=file.parent.name,
-                    title=str(meta.get("title", "")),
-                    bytes=size,
-                    used=used,
-                    folder=file.parent,
-                )
-            )
+    """Everything in the cache that has a name, the least recently used first; damaged entries as well."""
+    entries = [
+        CacheEntry(
+            kind=kind,
+            key=folder.name,
+            title=_title(folder),
+            bytes=_size(folder),
+            used=_last_use(folder),
+            folder=folder,
+        )
+        for kind in KINDS
+        for folder in _folders(cache / kind)
+        if not folder.name.startswith(".") and folder.is_dir()
+    ]
     return sorted(entries, key=lambda entry: entry.used)
 
 
 def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None) -> list[CacheEntry]:
-    """Delete entries (of one kind, or with one key) and what killed processes left; returns what was deleted."""
+    """Delete entries (of one kind, or with one key) and what killed processes left; returns what was deleted.
+
+    What another process is making right now stays.
+    """
     entries = [entry for entry in list_cache(cache) if kind in (None, entry.kind)]
     chosen = [entry for entry in entries if key in (None, entry.key)]
     if key is not None and not chosen:
         raise UnknownName("cache entry", key, (entry.key for entry in entries), hint="See 'gcdbench data cache list'.")
-    for entry in chosen:
-        discard(entry.folder)
+    gone = [entry for entry in chosen if _delete(cache, entry)]
     if key is None:
         remove_leftovers(cache)
         if kind is None:
             for folder in ("hashes", "checksums"):
-                shutil.rmtree(cache / folder, ignore_errors=True)
+                remove(cache / folder)
             # The files alone: another process may be compiling in a folder beside them.
             for file in (cache / "kernels").glob("*.so*"):
                 file.unlink(missing_ok=True)
-    return chosen
+    return gone
 
 
 def trim_cache(cache: Path, limit: int) -> list[CacheEntry]:
@@ -91,38 +80,76 @@ def trim_cache(cache: Path, limit: int) -> list[CacheEntry]:
     for entry in entries:
         if total <= limit:
             break
-        gone.append(entry)
-        total -= entry.bytes
-    for entry in gone:
-        discard(entry.folder)
+        if _delete(cache, entry):
+            gone.append(entry)
+            total -= entry.bytes
     return gone
 
 
 def remove_leftovers(cache: Path) -> None:
-    """Delete unfinished folders whose builder is gone, and what killed deletions left.
-
-    A builder that is still at work holds its lock; a new one has to wait until its folder's name is free.
-    """
-    for folder in cache.glob("*/.tmp-*"):
-        if folder.name.startswith(DELETED):
-            shutil.rmtree(folder, ignore_errors=True)
-        elif folder.is_dir():
-            with suppress(Timeout), FileLock(_lock_file(cache, folder), timeout=0):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def parse_size(text: str) -> int:
-    """``20GB``, ``20G``, ``500 MB`` (powers of 1000) or ``20GiB`` (powers of 1024) as a number of bytes."""
-    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2].upper() not in _UNITS:
-        raise ConfigError(f"'{text}' is not a size.", hint="For example: 500MB, 20GB, 20GiB.")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    """Delete what killed builders and killed deletions left; what somebody is making right now stays."""
+    for kind in KINDS:
+        for folder in _folders(cache / kind):
+            if folder.name.startswith(DELETED):
+                remove(folder)
+            elif folder.name.startswith(UNFINISHED):  # of version 0.1, which built whole folders
+                with _lock(cache, kind, folder.name.removeprefix(UNFINISHED)) as held:
+                    if held:
+                        remove(folder)
+            elif any(folder.glob(".*")):
+                with _lock(cache, kind, folder.name) as held:
+                    if held:
+                        remove_unfinished(folder)
+                        if not any(folder.glob("*.npy")):
+                            discard(folder)
 
 
-def _lock_file(cache: Path, folder: Path) -> Path:
-    """The lock that the builder of an unfinished folder holds."""
-    kind, key = folder.parent.name, folder.name.removeprefix(".tmp-")
-    if kind not in ("stores", "arrays"):
-        return folder.parent / f"{key}.lock"
-    (cache / "locks").mkdir(exist_ok=True)
-    return cache / "locks" / f"{'store' if kind == 'stores' else kind}-{key}.lock"
+def _delete(cache: Path, entry: CacheEntry) -> bool:
+    with _lock(cache, entry.kind, entry.key) as held:
+        if held:
+            discard(entry.folder)
+        return held
+
+
+@contextmanager
+def _lock(cache: Path, kind: str, key: str) -> Iterator[bool]:
+    """Whether nobody is making this entry; while the block lasts, nobody begins to."""
+    lock = FileLock(lock_file(cache, f"{kind}-{key}"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def _folders(kind: Path) -> list[Path]:
+    return sorted(kind.iterdir()) if kind.is_dir() else []
+
+
+def _size(folder: Path) -> int:
+    try:
+        with os.scandir(folder) as files:
+            return sum(file.stat(follow_symlinks=False).st_size for file in files)
+    except FileNotFoundError:  # being deleted by another process
+        return 0
+
+
+def _title(folder: Path) -> str:
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "damaged"
+    return str(meta.get("title", "")) if isinstance(meta, dict) else "damaged"
+
+
+def _last_use(folder: Path) -> float:
+    for path in (folder / META, folder):
+        try:
+            return path.stat().st_mtime
+        except OSError:
+            continue
+    return 0.0

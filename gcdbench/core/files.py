@@ -1,4 +1,4 @@
-"""Writes that either happen or do not: temporary name, sync, replace."""
+"""Writes that either happen or do not: temporary name, sync, replace. Whatever is written whole is written here."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def write_bytes(path: Path, content: bytes) -> None:
         if isinstance(error, OSError):
             raise StoreError(f"Cannot write '{path}': {error.strerror or error}.") from error
         raise
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
-def sync_directory(path: Path) -> None:
-    """Make a rename in ``path`` durable where the platform allows it."""
-    if os.name != "posix":
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk where the platform allows it."""
+    folder = path.is_dir()
+    if folder and os.name == "nt":  # Windows cannot open folders
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import platformdirs
 
+from gcdbench.core.disk_space import parse_size
 from gcdbench.core.errors import ConfigError
+
+DISK_BUDGET = 8 * 10**9
+"""A constant, not a share of the free disk: the decision is part of a run's identity and must not change by itself."""
 
 
 def cache_dir() -> Path:
@@ -23,6 +27,12 @@ def cache_dir() -> Path:
                 hint="Set it to a folder, which need not exist yet, or leave it out.",
             )
     return folder
+
+
+def disk_budget() -> int:
+    """Bytes that stored views may take where ``views = "auto"`` decides: ``GCDBENCH_DISK_BUDGET``, else 8 GB."""
+    text = os.environ.get("GCDBENCH_DISK_BUDGET")
+    return parse_size(text) if text else DISK_BUDGET
 
 
 def user_data_dir() -> Path:

@@ -1,14 +1,23 @@
-"""How much this process may do at once, and how work says how far it is."""
+"""How much this process may do at once, and how work says how far it is and what happened on the way."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
 """``progress(stage, done, total)``; ``stage`` is a short phrase for people."""
 
+Note = Callable[[str], None]
+"""``note(sentence)``: something the user should know that stops nothing."""
+
 
 def available_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def log_note(sentence: str) -> None:
+    """The note of those whom nobody listens to, worker processes for example: a line on the standard error."""
+    logging.getLogger("gcdbench").warning(sentence)

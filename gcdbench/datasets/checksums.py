@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
-from gcdbench.core.cache_folders import write_bytes
+from gcdbench.core.cache_folders import discard
+from gcdbench.core.files import write_bytes
+from gcdbench.core.sealed import DamagedError, read_sealed, seal_bytes
 from gcdbench.core.work import Progress
 from gcdbench.datasets.sources.walk import file_stamp
 
@@ -21,8 +24,8 @@ def file_checksum(path: Path, kind: str, cache: Path | None = None, progress: Pr
     if cache is not None:
         token = hashlib.sha256(f"{kind}\n{file_stamp(path)}".encode()).hexdigest()[:32]
         memory = cache / "checksums" / token
-        if memory.is_file():
-            return memory.read_text(encoding="ascii").strip()
+        with suppress(FileNotFoundError, DamagedError):  # a wrong one would accuse a good file
+            return read_sealed(memory).decode("ascii")
     # MD5 is what the publishers give; it guards against damage here, not against forgery.
     digest = hashlib.new(kind, usedforsecurity=False)
     total, done = path.stat().st_size, 0
@@ -34,5 +37,6 @@ def file_checksum(path: Path, kind: str, cache: Path | None = None, progress: Pr
                 progress(f"checking {path.name}", done, total)
     result = f"{kind}:{digest.hexdigest()}"
     if memory is not None:
-        write_bytes(memory, result.encode("ascii"))
+        discard(memory)
+        write_bytes(memory, seal_bytes(result.encode("ascii")))
     return result

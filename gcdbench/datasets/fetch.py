@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from gcdbench.core.cache_folders import require_space
+from gcdbench.core.disk_space import require_space
 from gcdbench.core.errors import DataError
 from gcdbench.core.work import Progress
 from gcdbench.datasets.card import DatasetCard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.cache_folders import only_one, write_bytes
+from gcdbench.core.cache_folders import changing, discard, only_one
 from gcdbench.core.errors import DataError
-from gcdbench.core.work import Progress
+from gcdbench.core.files import write_bytes
+from gcdbench.core.sealed import DamagedError, read_sealed, seal_bytes
+from gcdbench.core.work import Note, Progress, log_note
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.workers import map_chunks
 
@@ -27,30 +28,42 @@ class _Reading:
 
 
 def content_hashes(
-    source: DatasetSource, cache: Path | None, *, workers: int, progress: Progress | None = None
+    source: DatasetSource,
+    cache: Path | None,
+    *,
+    workers: int,
+    progress: Progress | None = None,
+    note: Note = log_note,
 ) -> Digests:
     """(N, 32) uint8, the sha256 of each sample's bytes in the source's order.
 
     Where the source has a fingerprint the result is kept in ``cache/hashes``, so that files which have not
-    changed are not read again. The file holds hashes only, no names.
+    changed are not read again. The file holds hashes only, no names, and is sealed: a damaged one accuses nobody.
     """
-    if source.fingerprint is None or cache is None:
+    file = _memory(source, cache)
+    if file is None or cache is None:
         return _compute(source, workers, progress)
-    # Name and place as well: the fingerprints of two datasets need not differ.
-    named = (source.card.name, source.location, source.fingerprint, *source.keys)
-    token = hashlib.sha256("\0".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    file = cache / "hashes" / f"{token}.npy"
-    known = _read(file, len(source))
+    known = _read(file, len(source), note)
     if known is not None:
         return known
-    with only_one(cache, f"hashes-{token}", progress):
-        known = _read(file, len(source))
+    waiting = (lambda: progress("waiting for another process", 0, 0)) if progress else None
+    with only_one(cache, f"hashes-{file.stem}", waiting):
+        known = _read(file, len(source), lambda sentence: None)
         if known is None:
             known = _compute(source, workers, progress)
-            buffer = io.BytesIO()
-            np.save(buffer, known)
-            write_bytes(file, buffer.getvalue())
+            with changing(cache):
+                discard(file)
+            write_bytes(file, seal_bytes(known.tobytes()))
     return known
+
+
+def forget_hashes(source: DatasetSource, cache: Path) -> bool:
+    """Forget what is remembered of this source; False where nothing was."""
+    file = _memory(source, cache)
+    if file is None or not file.exists():
+        return False
+    discard(file)
+    return True
 
 
 def content_order(digests: Digests, labels: IntArray, keys: tuple[str, ...]) -> IntArray:
@@ -103,9 +116,24 @@ def _hash_chunk(reading: _Reading, chunk: range) -> tuple[Digests, list[tuple[in
     return found, failures
 
 
-def _read(file: Path, count: int) -> Digests | None:
-    try:
-        digests = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+def _memory(source: DatasetSource, cache: Path | None) -> Path | None:
+    """Where the hashes of this source are remembered; None where they are not."""
+    if source.fingerprint is None or cache is None:
         return None
-    return digests if digests.shape == (count, 32) and digests.dtype == np.uint8 else None
+    # Name and place as well: the fingerprints of two datasets need not differ.
+    named = (source.card.name, source.location, source.fingerprint, *source.keys)
+    token = hashlib.sha256("\0".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return cache / "hashes" / f"{token}.sealed"
+
+
+def _read(file: Path, count: int, note: Note) -> Digests | None:
+    try:
+        content = read_sealed(file)
+        if len(content) != 32 * count:
+            raise DamagedError("it holds another number of hashes")
+    except FileNotFoundError:
+        return None
+    except DamagedError as error:
+        note(f"The remembered hashes in {file} are damaged ({error}): the images are read again.")
+        return None
+    return np.frombuffer(content, dtype=np.uint8).reshape(count, 32)

@@ -8,36 +8,35 @@ neither names nor labels are in the folder. Stores are shared by all processes a
 from __future__ import annotations
 
 import hashlib
-import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import (
-    DISK_FULL,
-    map_array,
-    new_folder,
-    no_space,
-    only_one,
-    require_space,
-    reserve,
-    touch,
-)
+from gcdbench.core.cached_arrays import Form, Recipe, open_cached
+from gcdbench.core.disk_space import DISK_FULL
 from gcdbench.core.errors import DataError
-from gcdbench.core.work import Progress, available_cores
+from gcdbench.core.work import Note, Progress, available_cores, log_note
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.images.decoding import RULE, UnreadableImageError, open_image, stored_side, to_square
-from gcdbench.images.hashing import Digests, content_hashes, content_order, hex_digests, refuse_unreadable
+from gcdbench.images.hashing import (
+    Digests,
+    content_hashes,
+    content_order,
+    forget_hashes,
+    hex_digests,
+    refuse_unreadable,
+)
 from gcdbench.images.workers import map_chunks
 
 FORMAT = 1
+"""Part of every store's key, and so of the identity of every run: it stays while the pixels stay."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +70,7 @@ def prepare_store(
     cache_dir: Path,
     workers: int | None = None,
     progress: Progress | None = None,
+    note: Note = log_note,
 ) -> ImageStore:
     """Decode, resize and store all images of ``source`` unless that was done before, and open the store.
 
@@ -80,22 +80,50 @@ def prepare_store(
         raise DataError(f"An image size of {image_size} is too small.", hint="Choose 8 pixels or more.")
     if len(source) == 0:
         raise DataError(f"Dataset '{source.card.name}' in {source.location} has no images.")
-    workers = available_cores() if workers is None else workers
-    digests = content_hashes(source, cache_dir, workers=workers, progress=progress)
-    order = content_order(digests, source.labels, source.keys)
-    side = stored_side(image_size)
-    rows = digests[order]
-    key = _key(rows, side, source.decode)
-    folder = cache_dir / "stores" / key
-    while True:  # somebody may clear the cache between building and opening
-        touch(folder / "meta.json")
-        pixels = _open(folder, len(source), side)
-        if pixels is not None:
-            break
-        with only_one(cache_dir, f"store-{key}", progress):
-            if _open(folder, len(source), side) is None:
-                _build(source, folder, rows, order, side, workers, progress)
-    return ImageStore(pixels=pixels, sha256=hex_digests(rows), order=order, key=key, folder=folder)
+    work = _Work(
+        source=source,
+        side=stored_side(image_size),
+        cache=cache_dir,
+        workers=available_cores() if workers is None else workers,
+        progress=progress,
+        note=note,
+    )
+    try:
+        return _open_store(work)
+    except _ChangedError as error:
+        # The hashes were remembered, and the files are not what was hashed: what is remembered is wrong, the files
+        # are what they are. Where they were hashed just now, they change while they are read.
+        if not forget_hashes(source, cache_dir):
+            raise refuse_unreadable(source, error.failures) from None
+        note(f"Images of '{source.card.name}' are not what was remembered of them: all are read again.")
+    try:
+        return _open_store(work)
+    except _ChangedError as error:
+        raise refuse_unreadable(source, error.failures) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """What there is to do, and who hears of it."""
+
+    source: DatasetSource
+    side: int
+    cache: Path
+    workers: int
+    progress: Progress | None
+    note: Note
+
+    def tell_waiting(self) -> None:
+        if self.progress:
+            self.progress("waiting for another process", 0, 0)
+
+
+class _ChangedError(Exception):
+    """Images whose content is not the one that was hashed."""
+
+    def __init__(self, failures: list[tuple[int, str]]) -> None:
+        super().__init__()
+        self.failures = failures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,81 +161,95 @@ def _decoder_key(decode: Callable[[bytes], Pixels]) -> str:
     return name
 
 
-def _build(
-    source: DatasetSource,
-    folder: Path,
-    rows: Digests,
-    order: IntArray,
-    side: int,
-    workers: int,
-    progress: Progress | None,
-) -> None:
-    needed = len(rows) * (side**2 * 3 + 32)
-    what = f"The image store of '{source.card.name}' ({len(rows):,} images of {side} x {side} pixels)"
-    try:
-        with new_folder(folder) as temporary:
-            require_space(folder.parent, needed, what)
-            file = temporary / "pixels.npy"
-            array = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=(len(rows), side, side, 3))
-            offset = int(array.offset)
-            del array
-            reserve(file)
-            row_of = np.empty(len(order), dtype=np.int64)
-            row_of[order] = np.arange(len(order))
-            expected = np.empty_like(rows)
-            expected[order] = rows
-            job = _Job(
-                raw=source.raw,
-                decode=source.decode,
-                file=file,
-                offset=offset,
-                side=side,
-                row_of=row_of,
-                expected=expected,
-            )
-            failures: list[tuple[int, str]] = []
-            for failed in map_chunks(
-                _fill, job, len(rows), workers=workers, stage="decoding images", progress=progress
-            ):
-                failures += failed
-            if failures:
-                raise refuse_unreadable(source, failures)
-            np.save(temporary / "sha256.npy", rows)
-            title = f"images of {source.card.name}, {side} x {side} pixels"
-            meta: dict[str, object] = {"format": FORMAT, "rule": RULE, "title": title}
-            meta |= {"count": len(rows), "side": side, "bytes": needed}
-            (temporary / "meta.json").write_text(json.dumps(meta, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    except OSError as error:
-        if error.errno in DISK_FULL:
-            raise no_space(folder.parent, needed, shutil.disk_usage(folder.parent).free, what) from None
-        raise DataError(f"{what} could not be written to {folder.parent}: {error.strerror or error}.") from error
+def _open_store(work: _Work) -> ImageStore:
+    source, side = work.source, work.side
+    digests = content_hashes(source, work.cache, workers=work.workers, progress=work.progress, note=work.note)
+    order = content_order(digests, source.labels, source.keys)
+    rows = digests[order]
+    key = _key(rows, side, source.decode)
+
+    def fill(name: str, array: NDArray[Any]) -> None:
+        if name == "sha256":
+            array[:] = rows
+        else:
+            _decode_all(work, digests, order, array)
+
+    size = f"{side} x {side} pixels"
+    recipe = Recipe(
+        kind="stores",
+        key=key,
+        subject=f"The image store of '{source.card.name}' ({len(rows):,} images of {size})",
+        title=f"images of {source.card.name}, {size}",
+        forms={
+            "pixels": Form(shape=(len(rows), side, side, 3), dtype=np.dtype(np.uint8)),
+            "sha256": Form(shape=rows.shape, dtype=np.dtype(np.uint8)),
+        },
+        about={"rule": RULE, "count": len(rows), "side": side},
+        fill=fill,
+        waiting=work.tell_waiting,
+        note=work.note,
+    )
+    pixels = open_cached(work.cache, recipe)["pixels"]
+    folder = work.cache / recipe.kind / key
+    return ImageStore(pixels=pixels, sha256=hex_digests(rows), order=order, key=key, folder=folder)
 
 
-def _fill(job: _Job, chunk: range) -> list[tuple[int, str]]:
-    """Decode the samples of ``chunk`` into their rows; returns (index, reason) of those that failed."""
-    failures = []
+def _decode_all(work: _Work, digests: Digests, order: IntArray, array: NDArray[Any]) -> None:
+    """Decode all samples into their rows of ``array``, a mapped file."""
+    row_of = np.empty(len(order), dtype=np.int64)
+    row_of[order] = np.arange(len(order))
+    assert isinstance(array, np.memmap)
+    job = _Job(
+        raw=work.source.raw,
+        decode=work.source.decode,
+        file=Path(str(array.filename)),
+        offset=int(array.offset),
+        side=work.side,
+        row_of=row_of,
+        expected=digests,
+    )
+    failures: list[tuple[int, str]] = []
+    changed: list[tuple[int, str]] = []
+    for failed, other in map_chunks(
+        _fill, job, len(order), workers=work.workers, stage="decoding images", progress=work.progress
+    ):
+        failures += failed
+        changed += other
+    if failures:
+        raise refuse_unreadable(work.source, failures)
+    if changed:
+        raise _ChangedError(changed)
+
+
+def _fill(job: _Job, chunk: range) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Decode the samples of ``chunk`` into their rows; returns (index, reason) of those that failed and changed."""
+    failures, changed = [], []
     with job.file.open("r+b") as handle:
         for index in chunk:
             try:
-                _write_row(job, handle, index)
+                data = _read(job, index)
+                if data is None:
+                    changed.append((index, "its content is not the one that was hashed"))
+                else:
+                    _write_row(job, handle, index, data)
             except (UnreadableImageError, OSError) as error:
                 if isinstance(error, OSError) and error.errno in DISK_FULL:
                     raise
                 failures.append((index, str(error)))
-    return failures
+    return failures, changed
 
 
-def _write_row(job: _Job, handle: BinaryIO, index: int) -> None:
-    data = job.raw(index)
-    if hashlib.sha256(data).digest() != job.expected[index].tobytes():
-        raise UnreadableImageError("its content is not the one that was hashed")
+def _read(job: _Job, index: int) -> bytes | None:
+    """The bytes of a sample; None where they are not those that were hashed, when read a second time, too."""
+    for _ in range(2):
+        data = job.raw(index)
+        if hashlib.sha256(data).digest() == job.expected[index].tobytes():
+            return data
+    return None
+
+
+def _write_row(job: _Job, handle: BinaryIO, index: int, data: bytes) -> None:
     image = open_image(data) if job.decode is None else Image.fromarray(job.decode(data))
     handle.seek(job.offset + int(job.row_of[index]) * job.side**2 * 3)
     # Plain writes instead of a shared memory map: the process stays small whatever the size of the dataset.
     handle.write(to_square(image, job.side).tobytes())
-
-
-def _open(folder: Path, count: int, side: int) -> Pixels | None:
-    if not (folder / "meta.json").is_file():
-        return None
-    return map_array(folder / "pixels.npy", (count, side, side, 3), np.uint8)

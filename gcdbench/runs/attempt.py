@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gcdbench.core.errors import StoreError
-from gcdbench.core.files import sync_directory, write_text
+from gcdbench.core.files import sync, write_text
 from gcdbench.core.identity import canonical_json
 from gcdbench.runs.directory import RunDirectory, now, this_host
 from gcdbench.runs.events import Event, RepetitionFailed
@@ -95,7 +95,7 @@ class Attempt:
         # Before the new result counts: a repetition must not begin where this one ended.
         shutil.rmtree(self.checkpoint_dir, ignore_errors=True)
         self._write_record(self.home, self.record)
-        sync_directory(self.home)
+        sync(self.home)
         self._write_record(self.directory.path, replace(self.record, folder=self.home.name))
         with suppress(StoreError, OSError):  # it counts already; the next process moves it
             settle(self.directory)

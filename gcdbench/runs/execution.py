@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.core.work import available_cores
@@ -20,7 +21,8 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.events import Listener, Note, Progress, ignore, make_event
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan
-from gcdbench.splits.manifest import ROLES, SplitManifest, make_split
+from gcdbench.splits.data import training_rows
+from gcdbench.splits.manifest import ROLES, TEST, SplitManifest, make_split
 from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import TaskInfo
 
@@ -47,6 +49,13 @@ class Prepared:
     split: SplitManifest
     issues: tuple[str, ...]
 
+    @property
+    def training_rows(self) -> IntArray | None:
+        """Rows of the store that may be trained on, whatever the split; None means all of them."""
+        partition = self.source.partition
+        for_test = self.split.roles == ROLES.index(TEST)
+        return training_rows(None if partition is None else partition[self.store.order], for_test)
+
 
 def prepare_data(execution: Execution) -> Prepared:
     """Find the dataset, decode it (or find it decoded), split it, and refuse it where it has faults."""
@@ -70,6 +79,7 @@ def prepare_data(execution: Execution) -> Prepared:
         placement.cache or cache_dir(),
         workers=placement.workers if placement.workers is not None else available_cores(),
         progress=lambda task, done, total: execution.listener(Progress(task=task, done=done, total=total)),
+        note=lambda text: execution.listener(Note(message=text)),
     )
     order = store.order
     split = make_split(
@@ -125,6 +135,7 @@ def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Pa
         training=plan.training,
         views=plan.settings.views,
         augmentation=plan.settings.augmentation,
+        training_rows=prepared.training_rows,
         store_key=prepared.store.key,
         cache_dir=placement.cache or cache_dir(),
         checkpoint_dir=checkpoint_dir,

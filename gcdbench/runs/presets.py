@@ -22,7 +22,8 @@ class RunSettings:
     """Settings of a run that are neither the engine's nor the method's.
 
     weights: a weight file for the backbone, ``"none"`` for random ones (only when asked for), None for the default.
-    views: ``"online"`` augments again in every step; ``"bank:V"`` draws from V stored views per image.
+    views: ``"online"`` augments in every step; ``"bank:V"`` draws from V stored views per image, ``"bank8:V"`` from
+        views stored in 8 bits, ``"rolling:V"`` replaces one of them in each epoch; ``"auto"`` goes by a disk budget.
     augmentation: which changes a view may have (:data:`gcdbench.views.augmentation.AUGMENTATIONS`).
     """
 

@@ -23,6 +23,7 @@ from gcdbench.core.identity import run_id
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.model_card import card_path, change_names
 from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, Attempt, attempt_home
+from gcdbench.runs.auto_views import decide_auto_views
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import attach_truth, score_run
 from gcdbench.runs.events import Event, ObserverFailed, Progress, Resumed, StepProgress, ignore
@@ -65,6 +66,8 @@ def execute(execution: Execution) -> RunResult:
     plan, placement = execution.plan, execution.placement
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     prepared = prepare_data(execution)
+    execution = decide_auto_views(execution, prepared)
+    plan = execution.plan
     backbone = execution.manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     identity = plan.identity(
         Materials(

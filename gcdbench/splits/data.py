@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.images.image_set import ImageSet
+
+
+def training_rows(partition: NDArray[np.str_] | None, for_test: NDArray[np.bool_]) -> IntArray | None:
+    """Rows that may be trained on under any split of this dataset, ascending; None means all of them.
+
+    partition: (N,) the dataset's own parts, if it has any; for_test: (N,) the images a split keeps for testing. A split
+    that somebody else made may train on what the dataset calls its test part: these rows come on top.
+    """
+    if partition is None:
+        return None
+    rows = np.flatnonzero((partition != "test") | ~for_test).astype(np.int64)
+    return None if len(rows) == len(partition) else rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The state of an unfinished run on disk: written whole or not at all, two generations deep."""
+"""The state of an unfinished run on disk: sealed, written whole or not at all, two generations deep."""
 
 from __future__ import annotations
 
@@ -7,35 +7,41 @@ import os
 import pickle
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gcdbench.core.cache_folders import remove
 from gcdbench.core.errors import TrainingError
-from gcdbench.core.files import sync_directory, write_bytes
+from gcdbench.core.files import sync, write_bytes
+from gcdbench.core.sealed import DamagedError, read_sealed, seal_bytes
+from gcdbench.core.work import Note, log_note
 
-FORMAT = 1
+FORMAT = 2
 LATEST = "latest.pt"
 PREVIOUS = "previous.pt"
 FAILED = "failed.pt"
 FRESH = ".fresh.pt"
+DAMAGED = "damaged.pt"
 
 State = dict[str, Any]
 
 
 def write_state(path: Path, state: State) -> None:
-    """Replace ``path`` by ``state``, whole or not at all."""
+    """Replace ``path`` by ``state``, whole or not at all; ``torch.load`` reads it, too."""
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **state}, buffer)
-    write_bytes(path, buffer.getvalue())
+    write_bytes(path, seal_bytes(buffer.getvalue()))
 
 
 def read_state(path: Path) -> State:
-    """Read what :func:`write_state` wrote; only tensors and plain values are accepted."""
+    """Read what :func:`write_state` wrote, verified; only tensors and plain values are accepted."""
     try:
-        state: State = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        content = read_sealed(path)
+        state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except (DamagedError, OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         raise TrainingError(
             f"The checkpoint {path} cannot be read: {error}.", hint="delete it to start over"
         ) from error
@@ -44,34 +50,46 @@ def read_state(path: Path) -> State:
     return state
 
 
-def load_latest(directory: Path) -> State | None:
-    """The newest readable checkpoint of a directory; None when there is none.
+def load_latest(directory: Path, note: Note = log_note) -> State | None:
+    """The newest intact checkpoint of a directory; None when there is none, and training starts over.
 
-    A crash of the machine may leave the newest file damaged: then the one before it serves.
+    A damaged one is said and set aside, so that it never takes the place of the one before it, which serves instead.
     """
-    failure: TrainingError | None = None
     for name in (LATEST, PREVIOUS):
-        if (directory / name).exists():
-            try:
-                return read_state(directory / name)
-            except TrainingError as error:
-                failure = error
-    if failure is not None:
-        raise failure
+        path = directory / name
+        if not path.exists():
+            continue
+        try:
+            return read_state(path)
+        except TrainingError as error:
+            _set_aside(path)
+            older = name == LATEST and (directory / PREVIOUS).exists()
+            then = "the one before it serves" if older else "training starts over"
+            note(f"{error.message.removesuffix('.')}; {then}.")
     return None
+
+
+def _set_aside(path: Path) -> None:
+    aside = path.with_name(DAMAGED)
+    remove(aside)
+    with suppress(FileNotFoundError):  # another rank of this run was faster
+        os.rename(path, aside)
 
 
 def save_latest(directory: Path, state: State) -> None:
     """Write a new checkpoint; the one before it stays until the new one is safe."""
     for leftover in directory.glob(".*.part"):
         # Of a process that was killed while it was writing.
-        leftover.unlink(missing_ok=True)
-    latest, fresh = directory / LATEST, directory / FRESH
+        remove(leftover)
+    latest, previous, fresh = directory / LATEST, directory / PREVIOUS, directory / FRESH
+    for path in (latest, previous, fresh):
+        if path.is_dir():  # nothing of ours
+            remove(path)
     write_state(fresh, state)
     if latest.exists():
-        os.replace(latest, directory / PREVIOUS)
+        os.replace(latest, previous)
     os.replace(fresh, latest)
-    sync_directory(directory)
+    sync(directory)
 
 
 class Clock:

@@ -51,7 +51,8 @@ class RunContext:
     checkpoint_seconds: time between two checkpoints; shapes no result.
     cache_dir: where view banks and features live.
     store_key: identity of the image store, so that what is derived from it can be shared.
-    views: ``"online"`` or ``"bank:V"``.
+    views: where views come from: ``"online"``, ``"bank:V"``, … (:mod:`gcdbench.views.setting`).
+    training_rows: rows of the image store that may be trained on, whatever the split; None means all of them.
     estimate_k: finds K where the protocol keeps it secret.
     """
 
@@ -62,6 +63,7 @@ class RunContext:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     views: str = "bank:16"
     augmentation: str = "paper"
+    training_rows: IntArray | None = field(default=None, compare=False, repr=False)
     store_key: str = ""
     cache_dir: Path | None = None
     checkpoint_dir: Path | None = None

@@ -20,6 +20,7 @@ from gcdbench.training.distributed import average_gradients, broadcast_modules, 
 from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.sampler import batch_size_for, epoch_rng
+from gcdbench.views.reading import PairReader
 
 if TYPE_CHECKING:
     from gcdbench.training.parametric import ParametricMethod
@@ -55,7 +56,14 @@ class Engine:
         broadcast_modules(self.modules.values())
         self._resume()
         self.meter.restart()
+        with PairReader(self.method.views, self.view_seed) as self.reader:
+            self._train_epochs()
+        self._train(False)
+        self._checkpoint()
+
+    def _train_epochs(self) -> None:
         while self.epoch < self.config.epochs:
+            self.method.views.start_epoch(self.epoch)
             if self.step == 0:
                 self._start_epoch()
             self._set_batch_size()
@@ -66,8 +74,6 @@ class Engine:
                 if self.clock.due():
                     self._checkpoint()
             self._end_epoch()
-        self._train(False)
-        self._checkpoint()
 
     @property
     def steps(self) -> int:
@@ -102,10 +108,9 @@ class Engine:
     def _take_step(self) -> None:
         started = time.monotonic()
         epochs, method = self.config.epochs, self.method
-        chosen = self.order[self.step * self.batch_size : (self.step + 1) * self.batch_size]
-        share = self.batch_size // self.world.size
-        own = chosen[self.world.rank * share : (self.world.rank + 1) * share]
-        hidden = method.views.pair(self.ids[own], self.total_steps, self.view_seed)
+        chosen = self._positions(self.step)
+        then = self._own_ids(self.step + 1) if self.step + 1 < self.steps else None
+        hidden = self.reader.take(self._own_ids(self.step), self.total_steps, then)
         hidden = hidden.to(method.device, non_blocking=True)
 
         rng.set_streams(self.ctx.seed, f"step/{self.total_steps}/{self.world.rank}")
@@ -133,6 +138,15 @@ class Engine:
         self.total_steps += 1
         self.meter.add(values, self.batch_size, time.monotonic() - started)
         self._report_progress(values)
+
+    def _positions(self, step: int) -> IntArray:
+        """Positions in the training images of a step's whole batch."""
+        return self.order[step * self.batch_size : (step + 1) * self.batch_size]
+
+    def _own_ids(self, step: int) -> IntArray:
+        """Ids of this process's share of a step's batch."""
+        share = self.batch_size // self.world.size
+        return self.ids[self._positions(step)[self.world.rank * share : (self.world.rank + 1) * share]]
 
     def _total(self, losses: dict[str, Tensor]) -> Tensor:
         name = type(self.method).__name__
@@ -258,7 +272,7 @@ class Engine:
         directory = self.ctx.checkpoint_dir
         if directory is None or not self.ctx.resume:
             return
-        state = checkpoint.load_latest(directory)
+        state = checkpoint.load_latest(directory, lambda text: self._log(type="note", message=text))
         if state is None:
             return
         mine = self._fingerprint()

@@ -33,7 +33,7 @@ from gcdbench.training.schedules import cosine_lr
 
 if TYPE_CHECKING:
     from gcdbench.training.context import RunContext
-    from gcdbench.views.bank import ViewSource
+    from gcdbench.views.sources import ViewSource
 
 CHUNK = 256
 """Images that go through the tail at once when nothing is learnt."""
@@ -283,12 +283,14 @@ class ParametricMethod:
 
     def test_passes(self, ids: IntArray) -> Iterator[tuple[Tensor, TailOutput]]:
         """What prefix and tail give for the test views of an open store's images, in chunks, in evaluation mode."""
+        from gcdbench.views.reading import read_test_views
+
         training = self.backbone.training
         self.backbone.eval()
         try:
-            for start in range(0, len(ids), CHUNK):
-                # The prefix has the precision it has in training and in a bank, whatever the tail's is.
-                hidden = self.views.test(ids[start : start + CHUNK]).to(self.device)
+            # The prefix has the precision it has in training and in a bank, whatever the tail's is.
+            for read in read_test_views(self.views, ids, CHUNK):
+                hidden = read.to(self.device)
                 with torch.no_grad(), autocast(self.ctx.device, self.ctx.precision):
                     tail = self.backbone.run_tail(hidden)
                 yield hidden, tail

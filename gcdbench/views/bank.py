@@ -1,208 +1,211 @@
-"""Where the training engine gets its views: made afresh each step, or drawn from a bank of stored prefix outputs.
+"""Stored prefix outputs: the bank of augmented views for training, the test views, and frozen features.
 
-A bank holds, for every image of a store, V augmented views and the test view, each as the output of the frozen
-prefix in float16. It is memory-mapped, built once, and shared by every method, seed and concurrent run, because
-nothing that shapes it depends on them: its key is the image store, the augmentation, the prefix and its weights
-(their values, whatever the backbone calls itself), the image size, V, the kernels and a constant seed.
+Views are made once and shared by every method, seed and concurrent run, because nothing that shapes them depends on
+these: the key is the image store, the images that are for training, the augmentation, the prefix and its weights (their
+values, whatever the backbone calls itself), the image size, the kernels and a constant seed. Each view of all training
+images is a file of its own, so banks of 4 and of 16 views share files, and a killed build goes on where it was. Images
+of a dataset's own test part have a test view and no others. Everything is memory-mapped.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import format_bytes
-from gcdbench.core.cached_array import Recipe, open_array
-from gcdbench.core.work import available_cores
+from gcdbench.core.cached_arrays import Form, Recipe, keep_only, open_cached
+from gcdbench.core.disk_space import format_bytes
+from gcdbench.core.identity import digest
+from gcdbench.core.open_files import allow_open_files
+from gcdbench.core.places import disk_budget
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
 from gcdbench.models.kernels import kernels_key
+from gcdbench.views import eight_bit
 from gcdbench.views.augmentation import Augmentation, augment, centre_view, find_augmentation
+from gcdbench.views.budget import ViewSize, decide_views
+from gcdbench.views.building import Progress, fill_rows, run_prefix
 from gcdbench.views.context import ViewContext
-from gcdbench.views.draws import random_words
-from gcdbench.views.setting import parse_views
-from gcdbench.views.threads import run_chunks
+from gcdbench.views.setting import ViewSetting, parse_views
+from gcdbench.views.sources import OnlineViews, StoredViews, ViewSource
+
+FORMAT = 3
+"""Part of every key of a bank: raise it when the layout of a file changes."""
+
+FEATURES_FORMAT = 2
 
 BANK_SEED = 20_240_607
 """Constant, so that one bank serves all seeds of a sweep; the choice among its views is the run's own."""
 
-CHUNK_PIXELS = 64 * 128 * 128
-"""Pixels that go through the network at once: enough to keep it busy, few enough for a laptop's memory."""
-
-CHUNK_MEMORY = 170 * 2**20
-"""Bytes that CHUNK_PIXELS hold in activations on their way through Lite0's prefix; ResNet-18's takes less."""
-
-BUILDING_MEMORY = 2**30
-"""Bytes for the activations of all building threads; the rest of a run then stays well below 2 GiB in all."""
-
-
-class ViewSource(Protocol):
-    """Prefix outputs of views, by sample id."""
-
-    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
-        """(2B, c, h, w) float32: two different views of each image, view 1 of all, then view 2 of all.
-
-        A function of (seed, step, id) alone.
-        """
-
-    def test(self, ids: IntArray) -> Tensor:
-        """(B, c, h, w) float32: the test view of each image."""
-
-
-def chunk_size(image_size: int) -> int:
-    """Images that go through the network at once."""
-    return max(CHUNK_PIXELS // image_size**2, 8) if image_size > 128 else 64
-
-
-def building_threads(cores: int, image_size: int) -> int:
-    """Threads that build at once: one a core, as far as their activations fit into memory, and at least one."""
-    chunk = CHUNK_MEMORY * chunk_size(image_size) * image_size**2 // CHUNK_PIXELS
-    return max(min(cores, BUILDING_MEMORY // chunk), 1)
-
-
-def run_prefix(backbone: Backbone, images: Tensor) -> Tensor:
-    """Prefix output (B, c, h, w) of standardised images, in chunks."""
-    with torch.no_grad():
-        return torch.cat([backbone.prefix(chunk) for chunk in torch.split(images, chunk_size(images.shape[-1]))])
-
-
-class OnlineViews:
-    """Views made afresh each step, as published code has it."""
-
-    def __init__(self, backbone: Backbone, store: Pixels, augmentation: Augmentation, size: int, device: str) -> None:
-        self._backbone = backbone
-        self._store = store
-        self._augmentation = augmentation
-        self._size = size
-        self._device = device
-        backbone.prefix.to(device)
-
-    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
-        """(2B, c, h, w) float32, made now."""
-        both = np.concatenate([ids, ids])
-        draw = np.repeat(np.array([2 * step, 2 * step + 1]), len(ids))
-        images = augment(
-            self._store[both],
-            augmentation=self._augmentation,
-            ids=both,
-            draw=draw,
-            seed=seed,
-            size=self._size,
-            mean=self._backbone.mean,
-            std=self._backbone.std,
-        )
-        return run_prefix(self._backbone, images.to(self._device))
-
-    def test(self, ids: IntArray) -> Tensor:
-        """(B, c, h, w) float32, made now."""
-        network = self._backbone
-        images = centre_view(self._store[ids], size=self._size, mean=network.mean, std=network.std)
-        return run_prefix(network, images.to(self._device))
-
-
-class BankViews:
-    """Views drawn from a bank: ``outputs`` (N, V + 1, h, w, c) float16, the test view last."""
-
-    def __init__(self, outputs: NDArray[np.float16], device: str) -> None:
-        self.outputs = outputs
-        self._views = outputs.shape[1] - 1
-        self._device = device
-
-    def pair(self, ids: IntArray, step: int, seed: int) -> Tensor:
-        """(2B, c, h, w) float32, two different stored views of each image."""
-        first, second = choose_views(ids, step=step, seed=seed, views=self._views)
-        return self._fetch(np.concatenate([ids, ids]), np.concatenate([first, second]))
-
-    def test(self, ids: IntArray) -> Tensor:
-        """(B, c, h, w) float32, stored."""
-        return self._fetch(ids, np.full(len(ids), self._views))
-
-    def _fetch(self, ids: IntArray, views: IntArray) -> Tensor:
-        # Stored channels-last, so the permuted tensor already has the layout the tail wants.
-        rows = torch.from_numpy(self.outputs[ids, views])
-        return rows.to(self._device).to(torch.float32).permute(0, 3, 1, 2)
-
-
-def choose_views(ids: IntArray, *, step: int, seed: int, views: int) -> tuple[IntArray, IntArray]:
-    """Two different views, 0 .. views − 1, for each id at this step; every ordered pair is equally likely."""
-    words = random_words(seed, ids, step)
-    first = (words >> np.uint64(32)) % np.uint64(views)
-    shift = (words & np.uint64(0xFFFFFFFF)) % np.uint64(views - 1)
-    second = (first + np.uint64(1) + shift) % np.uint64(views)
-    return first.astype(np.int64), second.astype(np.int64)
+FLOAT16, FLOAT32, UINT8 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.uint8)
 
 
 def open_views(ctx: ViewContext, store: Pixels) -> ViewSource:
-    """The views ``ctx.views`` asks for; a bank is built first where none fits."""
-    count = parse_views(ctx.views)
+    """The views ``ctx.views`` asks for. Test views are made now where they are missing, training views when needed."""
+    setting = parse_views(ctx.views)
     augmentation = find_augmentation(ctx.augmentation)
-    if count is None:
+    if setting.kind == "auto":
+        size = measure_views(ctx.backbone, ctx.image_size, ctx.device, images=len(store), rows=ctx.training_rows)
+        setting = decide_views(size, disk_budget())
+    if setting.kind == "online":
         return OnlineViews(ctx.backbone, store, augmentation, ctx.image_size, ctx.device)
-    return BankViews(open_bank(ctx, store, augmentation, count), ctx.device)
-
-
-def open_bank(ctx: ViewContext, store: Pixels, augmentation: Augmentation, count: int) -> NDArray[np.float16]:
-    """The bank (N, count + 1, h, w, c) of a store, built where it is missing."""
-    backbone = ctx.backbone
-    backbone.prefix.to(ctx.device)
-    probe = run_prefix(backbone, torch.zeros(1, 3, ctx.image_size, ctx.image_size, device=ctx.device))
-    channels, height, width = probe.shape[1:]
-    recipe = Recipe(
-        title="view bank",
-        identity={
-            **_identity(ctx, backbone, backbone.prefix),
-            "augmentation": augmentation.key,
-            "views": count,
-            "seed": BANK_SEED,
-        },
-        shape=(len(store), count + 1, height, width, channels),
-        dtype=np.float16,
-        fill=lambda outputs: fill_bank(ctx, backbone, store, augmentation, outputs),
-        announce=lambda size: _note(
-            ctx, f"building a view bank: {count} views of {len(store)} images, {format_bytes(size)}"
-        ),
-        wait=lambda: _note(ctx, "waiting for another process that is building this view bank"),
+    bank = Bank(ctx, store, augmentation, setting)
+    return StoredViews(
+        setting,
+        open_window=bank.open_window,
+        rows_of=bank.rows_of,
+        decode=bank.decode,
+        outputs=open_test_views(ctx, store),
+        device=ctx.device,
     )
-    return open_array(_folder(ctx, "banks"), recipe)
 
 
-def fill_bank(
-    ctx: ViewContext, backbone: Backbone, store: Pixels, augmentation: Augmentation, outputs: NDArray[np.float16]
-) -> None:
-    """Write every view's prefix output into ``outputs`` (N, V + 1, h, w, c)."""
-    count = outputs.shape[1] - 1
-    step = chunk_size(ctx.image_size)
+def measure_views(backbone: Backbone, image_size: int, device: str, *, images: int, rows: IntArray | None) -> ViewSize:
+    """How much room views of these images take."""
+    channels, height, width = _output_shape(backbone, image_size, device)
+    training = images if rows is None else len(rows)
+    return ViewSize(images=images, training=training, height=height, width=width, channels=channels)
 
-    def fill_chunk(first: int, view: int) -> int:
-        ids = np.arange(first, min(first + step, len(store)))
-        pixels = np.asarray(store[ids[0] : ids[-1] + 1])
-        if view == count:
-            images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
-        else:
+
+def _output_shape(backbone: Backbone, image_size: int, device: str) -> tuple[int, int, int]:
+    """(c, h, w) of the prefix's output."""
+    backbone.prefix.to(device)
+    channels, height, width = run_prefix(backbone, torch.zeros(1, 3, image_size, image_size, device=device)).shape[1:]
+    return channels, height, width
+
+
+class Bank:
+    """The training views of a store under one setting."""
+
+    def __init__(self, ctx: ViewContext, store: Pixels, augmentation: Augmentation, setting: ViewSetting) -> None:
+        self._ctx = ctx
+        self._store = store
+        self._augmentation = augmentation
+        self._setting = setting
+        self._rows = np.arange(len(store)) if ctx.training_rows is None else np.asarray(ctx.training_rows)
+        self._shape = _output_shape(ctx.backbone, ctx.image_size, ctx.device)
+        self._progress = Progress(ctx, "view bank")
+
+    def rows_of(self, ids: IntArray) -> IntArray:
+        """Where images stand among the training images."""
+        rows = np.searchsorted(self._rows, ids)
+        if not np.array_equal(self._rows[np.minimum(rows, len(self._rows) - 1)], ids):
+            raise ValueError("Training views were asked for of images that are not for training.")
+        return rows
+
+    def decode(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """(B, h, w, c) of stored rows."""
+        channels, height, width = self._shape
+        return drawn if self._setting.kind == "bank" else eight_bit.decode(drawn, height, width, channels)
+
+    def open_window(self, first: int) -> Sequence[NDArray[Any]]:
+        """The stored views ``first`` .. ``first + V − 1``, each over all training images; made where missing."""
+        count = self._setting.count
+        recipe = self._recipe(range(first, first + count))
+        cache = _cache(self._ctx)
+        if self._setting.fresh and cache is not None:
+            # Another run may be some epochs ahead, and what it has made will be needed here.
+            ahead = {_name(draw) for draw in range(first, first + 2 * count)}
+            keep_only(cache, recipe, ahead)
+        allow_open_files(count)
+        return list(open_cached(cache, recipe).values())
+
+    def _recipe(self, draws: range) -> Recipe:
+        ctx, count = self._ctx, len(self._rows)
+        channels, height, width = self._shape
+        form = Form(shape=(count, height, width, channels), dtype=FLOAT16)
+        if self._setting.kind != "bank":
+            form = Form(shape=(count, eight_bit.record_bytes(height, width, channels)), dtype=UINT8)
+        identity = {
+            **_identity(ctx, ctx.backbone, ctx.backbone.prefix),
+            "augmentation": self._augmentation.key,
+            "seed": BANK_SEED,
+            "rows": "all" if count == len(self._store) else hashlib.sha256(self._rows.tobytes()).hexdigest(),
+            # A rolling bank throws old views away, which a plain one would want to keep.
+            "rolling": bool(self._setting.fresh),
+        }
+        return Recipe(
+            kind="banks",
+            key=_key(identity, form, FORMAT),
+            subject="The view bank",
+            title="view bank" + ("" if form.dtype == FLOAT16 else ", rolling" if self._setting.fresh else ", 8 bits"),
+            about={"identity": identity},
+            forms={_name(draw): form for draw in draws},
+            fill=self._fill,
+            begin=self._begin,
+            waiting=lambda: _note(ctx, "waiting for another process that is building this view bank"),
+            note=lambda text: _note(ctx, text),
+        )
+
+    def _begin(self, names: tuple[str, ...], size: int) -> None:
+        images = f"{len(names)} views of {len(self._rows)} images"
+        _note(self._ctx, f"building a view bank: {images}, {format_bytes(size)}")
+        self._progress.begin(len(names) * len(self._rows))
+
+    def _fill(self, name: str, array: NDArray[Any]) -> None:
+        """Write one view of every training image."""
+        network, size = self._ctx.backbone, self._ctx.image_size
+
+        def compute(pixels: Pixels, ids: IntArray) -> NDArray[Any]:
             images = augment(
                 pixels,
-                augmentation=augmentation,
+                augmentation=self._augmentation,
                 ids=ids,
-                draw=view,
+                draw=_draw(name),
                 seed=BANK_SEED,
-                size=ctx.image_size,
-                mean=backbone.mean,
-                std=backbone.std,
+                size=size,
+                mean=network.mean,
+                std=network.std,
             )
-        hidden = run_prefix(backbone, images.to(ctx.device))
-        outputs[ids[0] : ids[-1] + 1, view] = hidden.permute(0, 2, 3, 1).to(torch.float16).cpu().numpy()
-        return len(ids)
+            hidden = run_prefix(network, images.to(self._ctx.device)).permute(0, 2, 3, 1)
+            if self._setting.kind == "bank":
+                return hidden.to(torch.float16).cpu().numpy()
+            return eight_bit.encode(hidden.cpu().numpy())
 
-    chunks = [(first, view) for first in range(0, len(store), step) for view in range(count + 1)]
-    _run_with_progress(ctx, "view bank", fill_chunk, chunks, total=len(store) * (count + 1))
+        fill_rows(self._ctx, self._store, self._rows, array, compute, self._progress)
+
+
+def _name(draw: int) -> str:
+    return f"view-{draw:05d}"
+
+
+def _draw(name: str) -> int:
+    return int(name.removeprefix("view-"))
+
+
+def open_test_views(ctx: ViewContext, store: Pixels) -> NDArray[np.float16]:
+    """(N, h, w, c): the test view of every image, whatever the number and the kind of training views."""
+    backbone = ctx.backbone
+    channels, height, width = _output_shape(backbone, ctx.image_size, ctx.device)
+    form = Form(shape=(len(store), height, width, channels), dtype=FLOAT16)
+    identity = _identity(ctx, backbone, backbone.prefix)
+    progress = Progress(ctx, "test views")
+
+    def compute(pixels: Pixels, ids: IntArray) -> NDArray[Any]:
+        images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
+        hidden = run_prefix(backbone, images.to(ctx.device))
+        return hidden.permute(0, 2, 3, 1).to(torch.float16).cpu().numpy()
+
+    recipe = Recipe(
+        kind="banks",
+        key=_key(identity, form, FORMAT),
+        subject="The file of test views",
+        title="test views",
+        about={"identity": identity},
+        forms={"test": form},
+        fill=lambda name, array: fill_rows(ctx, store, np.arange(len(store)), array, compute, progress),
+        begin=lambda names, size: progress.begin(len(store)),
+        waiting=lambda: _note(ctx, "waiting for another process that is making the test views"),
+        note=lambda text: _note(ctx, text),
+    )
+    return open_cached(_cache(ctx), recipe)["test"]
 
 
 def frozen_features(ctx: ViewContext, images: ImageSet) -> NDArray[np.float32]:
@@ -216,39 +219,38 @@ def frozen_features(ctx: ViewContext, images: ImageSet) -> NDArray[np.float32]:
         backbone = ctx.load_backbone() if ctx.load_backbone is not None else ctx.backbone
     backbone.to(ctx.device).eval()
     store = images.store
-    step = chunk_size(ctx.image_size)
+    identity, form = _identity(ctx, backbone, backbone), Form(shape=(len(store), backbone.channels), dtype=FLOAT32)
+    progress = Progress(ctx, "frozen features")
 
-    def fill(features: NDArray[np.float32]) -> None:
-        def fill_chunk(first: int) -> int:
-            pixels = np.asarray(store[first : first + step])
-            images = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
-            hidden = run_prefix(backbone, images.to(ctx.device))
-            with torch.no_grad():
-                features[first : first + step] = backbone.run_tail(hidden).pooled.cpu().numpy()
-            return len(pixels)
-
-        chunks = [(first,) for first in range(0, len(store), step)]
-        _run_with_progress(ctx, "frozen features", fill_chunk, chunks, total=len(store))
+    def compute(pixels: Pixels, ids: IntArray) -> NDArray[Any]:
+        views = centre_view(pixels, size=ctx.image_size, mean=backbone.mean, std=backbone.std)
+        hidden = run_prefix(backbone, views.to(ctx.device))
+        with torch.no_grad():
+            return backbone.run_tail(hidden).pooled.cpu().numpy()
 
     recipe = Recipe(
+        kind="features",
+        key=_key(identity, form, FEATURES_FORMAT),
+        subject="The file of frozen features",
         title="frozen features",
-        identity=_identity(ctx, backbone, backbone),
-        shape=(len(store), backbone.channels),
-        dtype=np.float32,
-        fill=fill,
+        about={"identity": identity},
+        forms={"data": form},
+        fill=lambda name, array: fill_rows(ctx, store, np.arange(len(store)), array, compute, progress),
+        begin=lambda names, size: progress.begin(len(store)),
+        note=lambda text: _note(ctx, text),
     )
-    return np.asarray(open_array(_folder(ctx, "features"), recipe)[images.ids])
+    return np.asarray(open_cached(_cache(ctx), recipe)["data"][images.ids])
 
 
 def state_digest(module: nn.Module) -> str:
     """sha256 of a module's parameters and buffers: names, types, shapes and values, in whatever order they come."""
-    digest = hashlib.sha256()
+    state = hashlib.sha256()
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        state.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         # As bytes, because numpy lacks some of torch's types.
-        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        state.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return state.hexdigest()
 
 
 def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
@@ -268,20 +270,13 @@ def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[
     }
 
 
-def _folder(ctx: ViewContext, kind: str) -> Path | None:
+def _key(identity: Mapping[str, Any], form: Form, number: int) -> str:
+    return digest({"format": number, "shape": form.shape, "dtype": form.dtype.str, **identity})[:24]
+
+
+def _cache(ctx: ViewContext) -> Path | None:
     """Where arrays are kept; None when the store has no identity to file them under."""
-    return ctx.cache_dir / kind if ctx.cache_dir is not None and ctx.store_key else None
-
-
-def _run_with_progress(
-    ctx: ViewContext, task: str, work: Callable[..., int], chunks: Sequence[tuple[int, ...]], *, total: int
-) -> None:
-    done = 0
-    threads = building_threads(available_cores(), ctx.image_size) if ctx.device == "cpu" else 1
-    ctx.log({"type": "progress", "task": task, "done": 0, "total": total})
-    for count in run_chunks(work, chunks, threads=threads):
-        done += count
-        ctx.log({"type": "progress", "task": task, "done": done, "total": total})
+    return ctx.cache_dir if ctx.store_key else None
 
 
 def _note(ctx: ViewContext, text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from gcdbench.core.arrays import IntArray
 from gcdbench.models.backbone import Backbone
 
 
@@ -30,11 +31,15 @@ class ViewContext(Protocol):
 
     @property
     def views(self) -> str:
-        """``"online"`` or ``"bank:V"``."""
+        """Where views come from (see :mod:`gcdbench.views.setting`)."""
 
     @property
     def augmentation(self) -> str:
         """Name of the augmentation."""
+
+    @property
+    def training_rows(self) -> IntArray | None:
+        """Rows of the store that may be trained on, ascending, whatever the split; None means all of them."""
 
     @property
     def store_key(self) -> str:

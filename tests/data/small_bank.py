@@ -8,8 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from gcdbench.core.arrays import Pixels
 from gcdbench.models.backbone import Backbone
 from gcdbench.training.context import RunContext
+from gcdbench.views.bank import open_views
+from gcdbench.views.sources import StoredViews
 
 SIZE, SIDE, COUNT = 16, 18, 70  # more images than one chunk
 
@@ -43,6 +46,19 @@ def context(cache: Path | None, **changes: Any) -> RunContext:
     return RunContext(**{**settings, **changes})
 
 
+def opened(cache: Path | None, store: Pixels, **changes: Any) -> StoredViews:
+    """Stored views of the first epoch, as a run opens them."""
+    source = open_views(context(cache, **changes), store)
+    assert isinstance(source, StoredViews)
+    source.start_epoch(0)
+    return source
+
+
 def banks(cache: Path) -> list[Path]:
-    """Folders of the banks that are kept."""
-    return sorted(path for path in (cache / "banks").iterdir() if path.is_dir())
+    """Folders of the training views that are kept."""
+    return sorted({path.parent for path in (cache / "banks").glob("*/view-*.npy")})
+
+
+def view_files(cache: Path) -> list[str]:
+    """Names of the views that are kept."""
+    return sorted(path.stem for path in (cache / "banks").glob("*/view-*.npy"))

@@ -95,13 +95,32 @@ def test_a_damaged_array_inside_a_readable_npz_is_one_sentence(tmp_path: Path, c
     assert list((cache / "arrays").iterdir()) == []
 
 
-def test_an_unpacked_array_that_was_cut_short_is_unpacked_again(tmp_path: Path, cache: Path) -> None:
+@pytest.mark.parametrize("kind", ["cut", "flipped", "directory"])
+def test_an_unpacked_array_that_is_damaged_is_unpacked_again_and_said(
+    tmp_path: Path, cache: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     name = f"npz:{save_npz(tmp_path / 'whole.npz')}"
     first = opened(name).raw(0)
     (unpacked,) = (cache / "arrays").glob("*/array.npy")
-    unpacked.write_bytes(unpacked.read_bytes()[:200])
+    content = bytearray(unpacked.read_bytes())
+    unpacked.unlink()
+    if kind == "directory":
+        unpacked.mkdir()
+    else:
+        content[140] ^= 1  # in the first image
+        unpacked.write_bytes(content[:200] if kind == "cut" else content)
     array_source._unpacked.cache_clear()  # as a new process would begin
     assert opened(name).raw(0) == first
+    assert "damaged" in caplog.text
+
+
+def test_an_array_that_is_stored_by_columns_is_the_same_array(tmp_path: Path, cache: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (20, 28, 30), dtype=np.uint8)
+    rows = opened(f"npz:{save_npz(tmp_path / 'rows.npz', train_images=images)}")
+    columns = opened(f"npz:{save_npz(tmp_path / 'columns.npz', train_images=np.asfortranarray(images))}")
+    for index in (0, 7, 19):
+        assert rows.raw(index) == columns.raw(index)
+        assert np.array_equal(array_source.decode_array(rows.raw(index))[..., 0], images[index])
 
 
 def test_reading_an_unpacked_array_counts_as_a_use(tmp_path: Path, cache: Path) -> None:

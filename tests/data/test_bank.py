@@ -12,16 +12,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.core import cached_array as cachefile
 from gcdbench.core.arrays import Pixels
-from gcdbench.core.cache_folders import format_bytes
+from gcdbench.core.disk_space import format_bytes
 from gcdbench.core.errors import ConfigError
 from gcdbench.images.image_set import ImageSet
-from gcdbench.views import bank
+from gcdbench.models.backbone import Backbone
+from gcdbench.views import bank, building
 from gcdbench.views.augmentation import AUGMENTATIONS, augment, centre_view
+from gcdbench.views.building import run_prefix
 from gcdbench.views.setting import parse_views
+from gcdbench.views.sources import choose_views
 from gcdbench.views.threads import run_chunks
-from tests.data.small_bank import COUNT, SIZE, SmallBackbone, banks, context
+from tests.data.small_bank import COUNT, SIZE, SmallBackbone, banks, context, opened
 
 
 def expected_view(store: Pixels, ids: list[int], view: int | None) -> Tensor:
@@ -49,19 +51,19 @@ def expected_view(store: Pixels, ids: list[int], view: int | None) -> Tensor:
 
 def test_bank_holds_every_view_and_the_test_view(tmp_path: Path, store: Pixels) -> None:
     """Each stored row is the prefix's output for that id and view, up to float16."""
-    source = bank.open_views(context(tmp_path), store)
+    source = opened(tmp_path, store)
     ids = np.array([69, 0, 64, 63])
     torch.testing.assert_close(source.test(ids), expected_view(store, ids.tolist(), None), rtol=2e-3, atol=2e-3)
     pair = source.pair(ids, 5, 7)
     assert pair.shape == (8, 5, 8, 8)
     assert pair.dtype == torch.float32
     assert pair.is_contiguous(memory_format=torch.channels_last)
-    chosen = np.concatenate(bank.choose_views(ids, step=5, seed=7, views=3))
+    chosen = np.concatenate(choose_views(ids, step=5, seed=7, views=3))
     for row, i, view in zip(pair, [*ids, *ids], chosen, strict=True):
         torch.testing.assert_close(row, expected_view(store, [int(i)], int(view))[0], rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("mode", ["bank:3", "online"])
+@pytest.mark.parametrize("mode", ["bank:3", "bank8:3", "rolling:3", "online"])
 def test_pair_is_a_function_of_seed_step_and_id(tmp_path: Path, store: Pixels, mode: str) -> None:
     """Batches, their order and their size do not matter; steps and seeds do; the two views differ."""
     source = bank.open_views(context(tmp_path, views=mode), store)
@@ -79,24 +81,26 @@ def test_pair_is_a_function_of_seed_step_and_id(tmp_path: Path, store: Pixels, m
 
 def test_choice_of_views_is_uniform_over_ordered_pairs() -> None:
     """Never the same view twice, and every ordered pair equally often, over ids and over steps."""
-    by_id = Counter(
-        zip(*(c.tolist() for c in bank.choose_views(np.arange(24_000), step=0, seed=1, views=4)), strict=True)
-    )
+    by_id = Counter(zip(*(c.tolist() for c in choose_views(np.arange(24_000), step=0, seed=1, views=4)), strict=True))
     ids = np.zeros(1, dtype=np.int64)
-    by_step = Counter(
-        tuple(int(c[0]) for c in bank.choose_views(ids, step=step, seed=1, views=4)) for step in range(6_000)
-    )
+    by_step = Counter(tuple(int(c[0]) for c in choose_views(ids, step=step, seed=1, views=4)) for step in range(6_000))
     for counts, expected in ((by_id, 2000), (by_step, 500)):
         assert set(counts) == {(a, b) for a in range(4) for b in range(4) if a != b}
         assert max(abs(count - expected) for count in counts.values()) < 5 * expected**0.5
 
 
+def only_probes(backbone: Backbone, images: Tensor) -> Tensor:
+    """The shape of an output may be asked for; images may not be computed."""
+    assert len(images) == 1
+    return run_prefix(backbone, images)
+
+
 def test_second_opening_computes_nothing(tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another method or seed finds the bank."""
-    first = bank.open_views(context(tmp_path), store).test(np.arange(5))
-    monkeypatch.setattr(bank, "fill_bank", lambda *arguments: pytest.fail("built again"))
+    first = opened(tmp_path, store).test(np.arange(5))
+    monkeypatch.setattr(bank, "run_prefix", only_probes)
     events: list[Any] = []
-    again = bank.open_views(context(tmp_path, seed=99, log=events.append), store).test(np.arange(5))
+    again = opened(tmp_path, store, seed=99, log=events.append).test(np.arange(5))
     assert torch.equal(first, again)
     assert not events
 
@@ -107,10 +111,10 @@ def test_bytes_do_not_depend_on_the_number_of_threads(
     """One, two or three threads, whatever torch's own setting: the same file."""
     contents = set()
     for threads in (1, 2, 3):
-        monkeypatch.setattr(bank, "available_cores", lambda n=threads: n)
+        monkeypatch.setattr(building, "available_cores", lambda n=threads: n)
         cache = tmp_path / str(threads)
-        bank.open_views(context(cache), store)
-        contents.add((banks(cache)[0] / cachefile.DATA).read_bytes())
+        opened(cache, store)
+        contents.add(b"".join(path.read_bytes() for path in sorted(banks(cache)[0].glob("*.npy"))))
     assert len(contents) == 1
 
 
@@ -120,7 +124,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(
 )
 def test_building_threads_share_a_budget_of_memory(cores: int, image_size: int, threads: int) -> None:
     """As many as there are cores while images are small; large ones leave room for a few threads, or for one."""
-    assert bank.building_threads(cores, image_size) == threads
+    assert building.building_threads(cores, image_size) == threads
 
 
 def test_a_machine_with_many_cores_builds_within_the_budget(
@@ -132,30 +136,32 @@ def test_a_machine_with_many_cores_builds_within_the_budget(
         asked.append(threads)
         return run_chunks(*arguments, threads=threads)
 
-    monkeypatch.setattr(bank, "available_cores", lambda: 64)
-    monkeypatch.setattr(bank, "BUILDING_MEMORY", 3 * bank.CHUNK_MEMORY * SIZE**2 // 128**2)
-    monkeypatch.setattr(bank, "run_chunks", remember)
-    bank.open_views(context(tmp_path), store)
-    assert asked == [3]
+    monkeypatch.setattr(building, "available_cores", lambda: 64)
+    monkeypatch.setattr(building, "BUILDING_MEMORY", 3 * building.CHUNK_MEMORY * SIZE**2 // 128**2)
+    monkeypatch.setattr(building, "run_chunks", remember)
+    opened(tmp_path, store)
+    assert asked == [3, 3, 3, 3]
 
 
 def test_size_is_said_before_and_progress_during_the_work(tmp_path: Path, store: Pixels) -> None:
     events: list[Any] = []
-    bank.open_views(context(tmp_path, log=events.append), store)
-    assert events[0]["type"] == "note"
-    size = COUNT * 4 * 8 * 8 * 5 * 2
-    assert format_bytes(size) in events[0]["message"]
-    progress = [event for event in events if event["type"] == "progress"]
-    assert progress[0]["done"] == 0
-    assert progress[-1]["done"] == progress[-1]["total"] == COUNT * 4
-    assert [event["done"] for event in progress] == sorted(event["done"] for event in progress)
+    opened(tmp_path, store, log=events.append)
+    [note] = [event["message"] for event in events if event["type"] == "note"]
+    size = sum(path.stat().st_size for path in banks(tmp_path)[0].glob("*.npy"))
+    assert format_bytes(size) in note
+    for task, total in (("test views", COUNT), ("view bank", COUNT * 3)):
+        progress = [event for event in events if event["type"] == "progress" and event["task"] == task]
+        assert progress[0]["done"] == 0
+        assert progress[-1]["done"] == progress[-1]["total"] == total
+        assert [event["done"] for event in progress] == sorted(event["done"] for event in progress)
 
 
 def test_bank_is_mapped_and_not_loaded(tmp_path: Path, store: Pixels) -> None:
-    source = bank.open_views(context(tmp_path), store)
-    assert isinstance(source, bank.BankViews)
-    assert isinstance(source.outputs, np.memmap)
-    assert not source.outputs.flags.writeable
+    source = opened(tmp_path, store)
+    assert len(source.window) == 3
+    for array in (source.outputs, *source.window):
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
 
 
 def test_frozen_features_are_the_pretrained_networks(tmp_path: Path, store: Pixels) -> None:
@@ -177,19 +183,54 @@ def test_frozen_features_are_the_pretrained_networks(tmp_path: Path, store: Pixe
 
 def test_without_an_identity_nothing_is_kept(tmp_path: Path, store: Pixels) -> None:
     """A store without a key cannot be filed, so its bank lives in memory."""
-    source = bank.open_views(context(tmp_path, store_key=""), store)
+    source = opened(tmp_path, store, store_key="")
+    assert source.pair(np.arange(2), 0, 0).shape == (4, 5, 8, 8)
     assert source.test(np.arange(2)).shape == (2, 5, 8, 8)
     assert not (tmp_path / "banks").exists()
     assert bank.open_views(context(None), store).test(np.arange(1)).shape == (1, 5, 8, 8)
 
 
 @pytest.mark.parametrize(
-    "views", ["bank", "bank:1", "bank:x", "offline", "bank:-3", "", "bank:²", "bank:1025", "bank:" + 5000 * "9"]
+    "views",
+    [
+        "bank",
+        "bank:1",
+        "bank:x",
+        "offline",
+        "bank:-3",
+        "",
+        "bank:²",
+        "bank:1025",
+        "bank:" + 5000 * "9",
+        "bank8:1",
+        "bank8",
+        "bank8:4/1",
+        "bank4:4",
+        "rolling:1",
+        "rolling:4/5",
+        "rolling:4/0",
+        "rolling:4/",
+        "auto:3",
+    ],
 )
 def test_views_that_do_not_exist_are_refused(views: str) -> None:
-    with pytest.raises(ConfigError, match="views must be 'online' or 'bank:V' with V from 2 to 1024"):
+    with pytest.raises(ConfigError, match=r"views must be 'online'.*V from 2 to 1024"):
         parse_views(views)
 
 
-def test_views_that_exist() -> None:
-    assert [parse_views(views) for views in ("online", "bank:2", "bank:1024")] == [None, 2, 1024]
+@pytest.mark.parametrize(
+    ("text", "kind", "count", "fresh"),
+    [
+        ("online", "online", 0, 0),
+        ("auto", "auto", 0, 0),
+        ("bank:2", "bank", 2, 0),
+        ("bank:1024", "bank", 1024, 0),
+        ("bank8:16", "bank8", 16, 0),
+        ("rolling:6", "rolling", 6, 1),
+        ("rolling:6/3", "rolling", 6, 3),
+    ],
+)
+def test_views_that_exist(text: str, kind: str, count: int, fresh: int) -> None:
+    setting = parse_views(text)
+    assert (setting.kind, setting.count, setting.fresh) == (kind, count, fresh)
+    assert str(setting) == text

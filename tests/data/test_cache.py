@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-from gcdbench.core.cache_folders import write_bytes
-from gcdbench.core.cache_upkeep import clear_cache, list_cache, parse_size, remove_leftovers, trim_cache
-from gcdbench.core.errors import ConfigError, UnknownName
+from gcdbench.core.cache_upkeep import CacheEntry, clear_cache, list_cache, remove_leftovers, trim_cache
+from gcdbench.core.disk_space import parse_size
+from gcdbench.core.errors import ConfigError, StoreError, UnknownName
+from gcdbench.core.files import write_bytes
 
 
 def entry(cache: Path, kind: str, key: str, size: int, used: float) -> Path:
     folder = cache / kind / key
     folder.mkdir(parents=True)
-    (folder / "data.npy").write_bytes(b"x")
-    (folder / "meta.json").write_text(json.dumps({"bytes": size, "title": f"{kind} {key}"}))
+    meta = json.dumps({"title": f"{kind} {key}"})
+    (folder / "data.npy").write_bytes(bytes(size - len(meta)))
+    (folder / "meta.json").write_text(meta)
     os.utime(folder / "meta.json", (used, used))
     return folder
 
@@ -40,12 +42,32 @@ def keys(cache: Path) -> list[str]:
 
 
 def test_listing_is_by_last_use_and_ignores_what_is_not_an_entry(filled: Path) -> None:
-    (filled / "stores" / "broken").mkdir()
-    (filled / "stores" / "broken" / "meta.json").write_text("{")
+    (filled / "stores" / "a-file").write_text("nothing of ours")
     entry(filled, "banks", ".tmp-unfinished", 800, 4000)
     assert keys(filled) == ["s-old", "b-mid", "s-new"]
     assert [item.bytes for item in list_cache(filled)] == [100, 400, 200]
     assert list_cache(filled / "nowhere") == []
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", None, "directory"])
+def test_an_entry_whose_description_is_damaged_can_still_be_seen_and_deleted(filled: Path, damage: str | None) -> None:
+    meta = filled / "banks" / "b-mid" / "meta.json"
+    meta.unlink()
+    if damage == "directory":
+        meta.mkdir()
+    elif damage is not None:
+        meta.write_text(damage)
+    assert {item.key: item.title for item in list_cache(filled)}["b-mid"] == "damaged"
+    clear_cache(filled, key="b-mid")
+    assert keys(filled) == ["s-old", "s-new"]
+
+
+@pytest.mark.parametrize("delete", [clear_cache, lambda cache: trim_cache(cache, 0)], ids=["clear", "trim"])
+def test_what_another_process_is_making_stays(filled: Path, delete: Callable[[Path], list[CacheEntry]]) -> None:
+    (filled / "locks").mkdir()
+    with FileLock(filled / "locks" / "banks-b-mid.lock"):
+        assert [item.key for item in delete(filled)] == ["s-old", "s-new"]
+    assert keys(filled) == ["b-mid"]
 
 
 @pytest.mark.parametrize(
@@ -75,37 +97,36 @@ def test_a_key_that_is_not_there_is_an_error_that_names_what_is(filled: Path) ->
 
 
 def test_leftovers_of_killed_builders_go_and_those_at_work_stay(filled: Path) -> None:
-    for name in ("stores/.tmp-dead", "stores/.tmp-alive", "banks/.tmp-gone", "banks/.tmp-busy"):
-        (filled / name).mkdir(parents=True)
+    for name in ("stores/.tmp-dead", "stores/.tmp-alive", "stores/s-old", "banks/b-mid", "banks/gone"):
+        (filled / name).mkdir(parents=True, exist_ok=True)
+        (filled / name / ".tmp-data.npy").write_bytes(b"x")
     (filled / "locks").mkdir()
-    with FileLock(filled / "locks" / "store-alive.lock"), FileLock(filled / "banks" / "busy.lock"):
+    with FileLock(filled / "locks" / "stores-alive.lock"), FileLock(filled / "locks" / "banks-b-mid.lock"):
         remove_leftovers(filled)
-    assert {path.name for path in filled.glob("*/*") if path.is_dir()} == {
-        "s-old",
-        "s-new",
-        "b-mid",
-        ".tmp-alive",
-        ".tmp-busy",
+    assert {str(path.relative_to(filled)) for path in filled.glob("*/*") if path.is_dir()} == {
+        "stores/s-old",
+        "stores/s-new",
+        "banks/b-mid",
+        "stores/.tmp-alive",
     }
+    assert [path.parent.name for path in filled.glob("*/*/.tmp-*")] == [".tmp-alive", "b-mid"]
 
 
 def test_a_new_builder_waits_until_its_predecessors_leftovers_are_gone(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise its own, new folder, which has the same name, would be deleted."""
-    locks = {"stores": filled / "locks" / "store-x.lock", "banks": filled / "banks" / "x.lock"}
+    """Otherwise its own, new file, which has the same name, would be deleted."""
     deleted = []
 
-    def look(folder: Path, **settings: object) -> None:
+    def look(path: Path, **settings: object) -> None:
         with pytest.raises(Timeout):
-            FileLock(locks[folder.parent.name], timeout=0).acquire()
-        deleted.append(folder.parent.name)
+            FileLock(filled / "locks" / "banks-b-mid.lock", timeout=0).acquire()
+        deleted.append(path.name)
 
-    for kind in locks:
-        (filled / kind / ".tmp-x").mkdir()
-    monkeypatch.setattr(shutil, "rmtree", look)
+    (filled / "banks" / "b-mid" / ".tmp-data.npy").write_bytes(b"x")
+    monkeypatch.setattr(Path, "unlink", look)
     remove_leftovers(filled)
-    assert sorted(deleted) == ["banks", "stores"]
+    assert ".tmp-data.npy" in deleted
 
 
 @pytest.mark.parametrize("delete", [clear_cache, lambda cache: trim_cache(cache, 0)], ids=["clear", "trim"])
@@ -157,7 +178,7 @@ def test_a_small_file_that_cannot_be_written_leaves_nothing_beside_it(
 
     (tmp_path / "a.txt").write_bytes(b"before")
     monkeypatch.setattr("os.fsync", no_room)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(StoreError, match="No space left"):
         write_bytes(tmp_path / "a.txt", b"after")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"before"

@@ -71,10 +71,45 @@ def test_a_kill_at_any_file_operation_leaves_a_readable_state(
     assert {path.name for path in tmp_path.iterdir()} <= {checkpoint.LATEST, checkpoint.PREVIOUS}
 
 
-def test_a_file_that_is_no_checkpoint_is_told(tmp_path: Path) -> None:
-    (tmp_path / checkpoint.LATEST).write_bytes(b"nonsense")
-    with pytest.raises(TrainingError, match="cannot be read"):
-        checkpoint.load_latest(tmp_path)
+@pytest.mark.parametrize("what", ["nonsense", "a directory"])
+def test_what_is_no_checkpoint_is_told_and_does_not_stay_in_the_way(tmp_path: Path, what: str) -> None:
+    for name in (checkpoint.LATEST, checkpoint.PREVIOUS):
+        if what == "nonsense":
+            (tmp_path / name).write_bytes(b"nonsense")
+        else:
+            (tmp_path / name / "deep").mkdir(parents=True)
+    notes: list[str] = []
+    assert checkpoint.load_latest(tmp_path, notes.append) is None
+    assert [note.rpartition("; ")[2] for note in notes] == ["the one before it serves.", "training starts over."]
+    for value in (1, 2):
+        checkpoint.save_latest(tmp_path, state(value))
+    back = checkpoint.load_latest(tmp_path, notes.append)
+    assert back is not None
+    assert back["value"] == 2
+    assert len(notes) == 2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
+def test_one_flipped_bit_anywhere_is_found(tmp_path: Path, share: float) -> None:
+    """In the weights it would change a result and nothing else would notice."""
+    for value in (1, 2):
+        checkpoint.save_latest(tmp_path, state(value))
+    newest = tmp_path / checkpoint.LATEST
+    content = bytearray(newest.read_bytes())
+    content[int(share * (len(content) - 1))] ^= 1
+    newest.write_bytes(content)
+    notes: list[str] = []
+    back = checkpoint.load_latest(tmp_path, notes.append)
+    assert back is not None
+    assert back["value"] == 1
+    assert len(notes) == 1
+    checkpoint.save_latest(tmp_path, state(3))
+    assert not (tmp_path / checkpoint.PREVIOUS).exists() or checkpoint.read_state(tmp_path / checkpoint.PREVIOUS)
+
+
+def test_a_checkpoint_can_be_loaded_by_torch_alone(tmp_path: Path) -> None:
+    checkpoint.write_state(tmp_path / checkpoint.FAILED, state(4))
+    assert torch.load(tmp_path / checkpoint.FAILED, weights_only=True)["value"] == 4
 
 
 def test_code_in_a_checkpoint_is_not_run(tmp_path: Path) -> None:
@@ -82,9 +117,10 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path) -> None:
         def __reduce__(self) -> tuple[object, ...]:
             return (os.mkdir, (str(tmp_path / "owned"),))
 
-    torch.save({"format": 1, "x": Hostile()}, tmp_path / checkpoint.LATEST)
+    checkpoint.write_state(tmp_path / checkpoint.LATEST, {"x": Hostile()})
     with pytest.raises(TrainingError):
-        checkpoint.load_latest(tmp_path)
+        checkpoint.read_state(tmp_path / checkpoint.LATEST)
+    assert checkpoint.load_latest(tmp_path) is None
     assert not (tmp_path / "owned").exists()
 
 

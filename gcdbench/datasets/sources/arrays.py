@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.core.cache_folders import map_array, new_folder, only_one, require_space, touch
+from gcdbench.core.cached_arrays import Form, Recipe, open_cached
 from gcdbench.core.errors import DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.datasets.card import DatasetCard
@@ -120,16 +119,20 @@ def array_headers(file: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
             for name in archive.namelist():
                 if name.endswith(".npy"):
                     with archive.open(name) as member:
-                        version = np.lib.format.read_magic(member)
-                        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
-                        read = read or np.lib.format.read_array_header_2_0
-                        shape, _, dtype = read(member)
+                        shape, _, dtype = _read_header(member)
                     headers[name.removesuffix(".npy")] = (shape, dtype)
             return headers
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{file} is not a readable .npz file: {error}.", hint="It may be an incomplete download: fetch it again."
         ) from None
+
+
+def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored column by column, and type of the array that a stream holds."""
+    if np.lib.format.read_magic(member) == (1, 0):
+        return np.lib.format.read_array_header_1_0(member)
+    return np.lib.format.read_array_header_2_0(member)
 
 
 def check_images(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], part: str, count: int) -> None:
@@ -175,30 +178,31 @@ def _labels(file: Path, part: str) -> IntArray:
 def _unpacked(file: str, member: str, cache: str) -> Pixels:
     """Memory map of one array. Compressed members cannot be mapped, so each is written to the cache once."""
     path = Path(file)
-    form = array_headers(path)[member]
-    token = sha256(f"{file_stamp(path)}\n{member}".encode()).hexdigest()[:32]
-    folder = Path(cache) / "arrays" / token
-    touch(folder / "meta.json")
-    while (array := _open(folder, *form)) is None:  # somebody may clear the cache between unpacking and opening
-        with only_one(Path(cache), f"arrays-{token}"):
-            if _open(folder, *form) is None:
-                _unpack(path, member, folder)
-    return array
+    shape, dtype = array_headers(path)[member]
+    recipe = Recipe(
+        kind="arrays",
+        key=sha256(f"{file_stamp(path)}\n{member}".encode()).hexdigest()[:32],
+        subject=f"The unpacked array {member} of {path.name}",
+        title=f"{member} of {path.name}, unpacked",
+        forms={"array": Form(shape=shape, dtype=dtype)},
+        fill=lambda name, array: _unpack(path, member, array),
+    )
+    return open_cached(Path(cache), recipe)["array"]
 
 
-def _open(folder: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels | None:
-    return map_array(folder / "array.npy", shape, dtype) if (folder / "meta.json").is_file() else None
-
-
-def _unpack(path: Path, member: str, folder: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = archive.getinfo(f"{member}.npy").file_size
-        with new_folder(folder) as temporary:
-            require_space(folder.parent, size, f"Unpacking {member} of {path.name}")
-            try:
-                with archive.open(f"{member}.npy") as packed, (temporary / "array.npy").open("wb") as out:
-                    shutil.copyfileobj(packed, out, 2**20)
-            except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-                raise DataError(f"{path}: '{member}' is damaged: {error}.", hint="Fetch the file again.") from None
-            meta = {"title": f"{member} of {path.name}, unpacked", "bytes": size}
-            (temporary / "meta.json").write_text(json.dumps(meta, sort_keys=True) + "\n", encoding="utf-8")
+def _unpack(path: Path, member: str, array: NDArray[Any]) -> None:
+    """Copy a member of an archive into ``array``, a megabyte at a time."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as packed:
+            _, in_columns, dtype = _read_header(packed)
+            # An array that was written column by column is its transpose, row by row.
+            flat = array.T.flat if in_columns else array.reshape(-1)
+            done = 0
+            while block := packed.read(2**20 // dtype.itemsize * dtype.itemsize):
+                values = np.frombuffer(block, dtype=dtype)
+                flat[done : done + len(values)] = values
+                done += len(values)
+            if done != array.size:
+                raise EOFError(f"{done} of {array.size} values")
+    except (zipfile.BadZipFile, EOFError, ValueError, zlib.error) as error:
+        raise DataError(f"{path}: '{member}' is damaged: {error}.", hint="Fetch the file again.") from None

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gcdbench.core.cache_folders import write_bytes
+from gcdbench.core.files import write_bytes
 from gcdbench.core.places import cache_dir
 from gcdbench.datasets.source import DatasetSource
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +121,14 @@ def render(index: IntArray, labels: IntArray, patient: IntArray, size: int) -> t
     return np.clip(image + np.float32(0.5), 0, 255).astype(np.uint8), lesion
 
 
+@lru_cache(maxsize=1)
+def _grain_tile() -> Field:
+    return between(uniform(np.zeros(1, dtype=np.int64), 70, 512 * 512).reshape(512, 512), -5.0, 5.0)
+
+
 def _grain(index: IntArray, size: int) -> Field:
     """Sensor noise: a window of one fixed tile, at a random place for each image."""
-    tile = between(uniform(np.zeros(1, dtype=np.int64), 70, 512 * 512).reshape(512, 512), -5.0, 5.0)
+    tile = _grain_tile()
     start = (uniform(index, 71, 2) * np.float32(512.0)).astype(np.int64)
     line = np.arange(size)
     rows, columns = (start[:, :1] + line) % 512, (start[:, 1:] + line) % 512
