@@ -33,7 +33,7 @@ class NotJSON(StoreError):
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path | str) -> Iterator[BinaryIO]:
     """A regular file to read from; whatever else has its name, and whatever goes wrong, is a StoreError."""
     try:
         # Not blocking: a pipe in the place of a file would be waited for until somebody writes to it.
@@ -48,7 +48,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
         raise StoreError(f"'{path}' cannot be read: {error.strerror or error}.") from error
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file of at most ``most`` bytes."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
