@@ -15,25 +15,23 @@ import gc
 import hashlib
 import json
 import os
-import struct
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 from gcdbench.core.errors import StoreError
-from gcdbench.core.identity import digest
+from gcdbench.core.identity import canonical_json
 from gcdbench.runs.attempt import PREVIOUS
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index_file import IndexFile, Row
-from gcdbench.runs.reader import CONFIG, ENVIRONMENT, EVENTS, RECORD, SCORES, parse_config, read_checked, read_record
+from gcdbench.runs.reader import CONFIG, PARTS, RECORD, Contents, checked, parse_config, parse_contents, read_contents
 from gcdbench.runs.record import DONE, RUNNING, TRANSDUCTIVE, UNREADABLE, Identified, Record
-from gcdbench.runs.strict_json import read_bytes
 
-WATCHED = (RECORD, SCORES, CONFIG, ENVIRONMENT, EVENTS)
-"""The files that an entry is made from."""
+STAMP = Struct("=" + "qqqQ" * len(PARTS))
 SETTLED_NS = 2 * 10**9
 """A file that was changed less long ago may change again without a new time: some file systems count in seconds."""
 
@@ -173,21 +171,21 @@ def _load_runs(runs: Path, *, indexed: bool) -> list[RunEntry]:
         name = place[start:]
         seen.add(name)
         row = known.get(name) if indexed else None
-        if row is not None and row.settings in shared:
-            same = row.stamp == stamp
-            if same or row.digest == _digest(place):
-                entries.append(_from_row(place, row, shared[row.settings]))
-                if not same and newest < time.time_ns() - SETTLED_NS:
-                    fresh.append(replace(row, stamp=stamp))
-                continue
-        began = time.time_ns()
-        entry, steady = _read_entry(Path(place))
+        if row is not None and row.stamp == stamp and row.settings in shared:
+            entries.append(_from_row(place, row, shared[row.settings]))
+            continue
+        contents = read_contents(place)
+        steady = newest < time.time_ns() - SETTLED_NS and _stamp(place)[0] == stamp
+        found = _digest(contents)
+        if row is not None and row.digest == found and row.settings in shared:
+            entry = _from_row(place, row, shared[row.settings])
+        else:
+            entry, stays = _read_entry(place, contents)
+            steady = steady and stays
         entries.append(entry)
-        if steady and newest < began - SETTLED_NS:
-            row = _to_row(name, stamp, place, entry)
-            if _stamp(place)[0] == stamp:  # else it was changed while it was read
-                fresh.append(row)
-                shared.setdefault(entry.settings, entry.common)
+        if steady:
+            fresh.append(_to_row(name, stamp, found, entry))
+            shared.setdefault(entry.settings, entry.common)
     gone = [name for name in known if name not in seen]
     index.write(fresh, {key: found.text for key, found in shared.items()}, gone=gone)
     return entries
@@ -195,64 +193,62 @@ def _load_runs(runs: Path, *, indexed: bool) -> list[RunEntry]:
 
 def _candidates(runs: Path) -> Iterator[str]:
     """Directories three levels below ``runs``. Text, not paths: a store may hold a hundred thousand runs."""
-    for dataset in _subdirectories(runs):
+    for dataset in _subdirectories(str(runs)):
         for method in _subdirectories(dataset):
             yield from _subdirectories(method)
 
 
-def _subdirectories(path: Path | str) -> list[str]:
+def _subdirectories(place: str) -> list[str]:
     try:
-        with os.scandir(path) as entries:
+        with os.scandir(place) as entries:
             return sorted(e.path for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:  # not for us: it is listed as it is, as something that cannot be read
+        return [place]
 
 
 def _stamp(place: str) -> tuple[bytes | None, int]:
-    """Sizes, times and inodes of the watched files, and the newest of their times; None where there is no run."""
+    """Sizes, times and inodes of a run's files, and the newest of their times; None where there is no run."""
     found: list[int] = []
     newest = 0
-    for name in WATCHED:
+    for name in PARTS:
         try:
             at = os.stat(f"{place}/{name}")
-        except OSError:
-            if name == RECORD:
+        except OSError as error:
+            if name == RECORD and isinstance(error, (FileNotFoundError, NotADirectoryError)):
                 return None, 0
             found += (0, 0, 0, 0)
             continue
-        found += (at.st_size, at.st_mtime_ns, at.st_ctime_ns, at.st_ino)
-        newest = max(newest, at.st_mtime_ns, at.st_ctime_ns)
-    return struct.pack(f"{len(found)}Q", *(value & 0xFFFFFFFFFFFFFFFF for value in found)), newest
+        modified, changed = at.st_mtime_ns, at.st_ctime_ns
+        found += (at.st_size, modified, changed, at.st_ino)
+        newest = max(newest, modified, changed)
+    return STAMP.pack(*found), newest
 
 
-def _digest(place: str) -> str:
-    """sha256 of the watched files, one after another; of a missing one its absence counts."""
+def _digest(contents: Contents) -> str:
+    """sha256 of a run's files, one after another; of one that cannot be read, that counts."""
     total = hashlib.sha256()
-    for name in WATCHED:
-        try:
-            content = read_bytes(Path(place, name))
-        except StoreError:
-            total.update(b"missing")
-            continue
-        total.update(b"%d:" % len(content))
-        total.update(content)
+    for content in contents.values():
+        known = content if isinstance(content, bytes) else b""
+        total.update(b"%d %d:" % (isinstance(content, bytes), len(known)))
+        total.update(known)
     return total.hexdigest()
 
 
-def _read_entry(path: Path) -> tuple[RunEntry, bool]:
+def _read_entry(place: str, contents: Contents) -> tuple[RunEntry, bool]:
     """A run from its own files, and whether it stays as it is until one of them changes."""
-    directory = RunDirectory(path)
+    path = Path(place)
     try:
-        record = read_record(path)
-        status = directory.state_of(record)
-        if status == DONE:  # of an unfinished run nothing but its record is promised
-            record.require_readable()
+        record = parse_contents(contents, path)
     except StoreError as error:
         return _unreadable(path, error.message), False
-    problem = record.error
+    status, problem = RunDirectory(path).state_of(record), record.error
     if status != DONE and (path / PREVIOUS).is_dir():
         problem = "an earlier result waits in 'previous': the same command brings it back"
-    entry = make_entry(record, status=status, problem=problem)
+    config = contents[CONFIG]
+    called = _called(record, config) if isinstance(config, bytes) else ""
+    entry = make_entry(record, status=status, problem=problem, called=called)
     return entry, record.status != RUNNING and not record.folder
 
 
@@ -267,9 +263,9 @@ def _unreadable(path: Path, problem: str) -> RunEntry:
     )
 
 
-def make_entry(record: Record, *, status: str | None = None, problem: str = "") -> RunEntry:
+def make_entry(record: Record, *, status: str | None = None, problem: str = "", called: str = "") -> RunEntry:
     """The entry of one run."""
-    common = {key: value for key, value in record.identity.items() if key != "seed"}
+    common = canonical_json({key: value for key, value in record.identity.items() if key != "seed"})
     sets = record.scores.sets if record.scores is not None else {}
     return RunEntry(
         place=str(record.path),
@@ -284,8 +280,8 @@ def make_entry(record: Record, *, status: str | None = None, problem: str = "") 
         image_size=record.image_size,
         views=record.views,
         seed=record.seed,
-        common=Settings(digest=digest(common), text=json.dumps(common)),
-        called=_called(record),
+        common=Settings(digest=hashlib.sha256(common.encode()).hexdigest(), text=common),
+        called=called,
         dataset_options=record.dataset_options,
         reconstruction=record.reconstruction,
         spent=record.spent,
@@ -299,20 +295,20 @@ def make_entry(record: Record, *, status: str | None = None, problem: str = "") 
     )
 
 
-def _called(record: Record) -> str:
+def _called(record: Record, config: bytes) -> str:
     """From the top of config.toml: to read all of it would take longer than everything else together."""
     try:
-        top = read_checked(record, CONFIG).partition(b"\n[")[0]
+        top = checked(record, CONFIG, config).partition(b"\n[")[0]
         return str(parse_config(top, CONFIG).get("dataset", ""))
     except StoreError:  # a damaged copy of what the record says
         return ""
 
 
-def _to_row(name: str, stamp: bytes, place: str, entry: RunEntry) -> Row:
+def _to_row(name: str, stamp: bytes, digest: str, entry: RunEntry) -> Row:
     return Row(
         name=name,
         stamp=stamp,
-        digest=_digest(place),
+        digest=digest,
         settings=entry.settings,
         head=json.dumps([getattr(entry, key) for key in HEAD]),
         scored=entry.scored,
@@ -320,7 +316,17 @@ def _to_row(name: str, stamp: bytes, place: str, entry: RunEntry) -> Row:
 
 
 def _from_row(place: str, row: Row, common: Settings) -> RunEntry:
-    return RunEntry(place=place, common=common, scored=row.scored, **dict(zip(HEAD, json.loads(row.head), strict=True)))
+    entry = object.__new__(RunEntry)
+    # As its constructor would, but without a call for each field: there may be a hundred thousand entries.
+    vars(entry).update(
+        zip(HEAD, json.loads(row.head), strict=True),
+        place=place,
+        common=common,
+        scored=row.scored,
+        evaluation=TRANSDUCTIVE,
+        measured={},
+    )
+    return entry
 
 
 def find_run(runs: Path, name: str) -> Path:

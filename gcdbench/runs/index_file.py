@@ -12,8 +12,8 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir
@@ -41,8 +41,7 @@ CREATE TABLE runs (
 """
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One run: its name below the store, what its files looked like, their digest, and what was read from them."""
 
     name: str
@@ -79,12 +78,12 @@ class IndexFile:
                 settings = {
                     key: text
                     for key, text, seal in file.execute("SELECT digest, identity, seal FROM settings")
-                    if seal == _seal(key, text)
+                    if seal == _seal(f"{key}\0{text}".encode())
                 }
                 rows = {
-                    values[0]: Row(*values)
-                    for *values, seal in file.execute("SELECT * FROM runs")
-                    if seal == _seal(*values)
+                    found[0]: Row._make(found[:-1])
+                    for found in file.execute("SELECT * FROM runs")
+                    if found[-1] == _seal_row(*found[:-1])
                 }
         except (sqlite3.Error, OSError, TypeError, AttributeError):  # TypeError: a value of another type than ours
             return {}, {}
@@ -119,11 +118,11 @@ class IndexFile:
         used = {row.settings for row in rows}
         file.executemany(
             "INSERT OR REPLACE INTO settings VALUES (?, ?, ?)",
-            ((key, text, _seal(key, text)) for key, text in settings.items() if key in used),
+            ((key, text, _seal(f"{key}\0{text}".encode())) for key, text in settings.items() if key in used),
         )
         file.executemany(
             "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)",
-            ((*values, _seal(*values)) for values in map(_values, rows)),
+            ((*row, _seal_row(*row)) for row in rows),
         )
         file.executemany("DELETE FROM runs WHERE name = ?", ((name,) for name in gone))
         file.execute("COMMIT")
@@ -137,10 +136,9 @@ class IndexFile:
             yield file
 
 
-def _values(row: Row) -> tuple[str | bytes, ...]:
-    return (row.name, row.stamp, row.digest, row.settings, row.head, row.scored)
+def _seal_row(name: str, stamp: bytes, digest: str, settings: str, head: str, scored: str) -> bytes:
+    return _seal(f"{name}\0{digest}\0{settings}\0{head}\0{scored}\0".encode() + stamp)
 
 
-def _seal(*values: str | bytes) -> bytes:
-    content = b"\0".join(value if isinstance(value, bytes) else value.encode() for value in values)
+def _seal(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()

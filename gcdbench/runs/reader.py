@@ -16,6 +16,7 @@ from gcdbench.core.identity import run_id
 from gcdbench.runs.events import Event, make_event
 from gcdbench.runs.numerics import Numerics
 from gcdbench.runs.record import (
+    DONE,
     READABLE,
     RECORDED,
     Environment,
@@ -29,6 +30,8 @@ from gcdbench.runs.strict_json import SEAL, Fields, NotJSON, parse_table, read_b
 
 RECORD, SCORES, ENVIRONMENT, EVENTS, CONFIG = "run.json", "scores.json", "env.json", "events.jsonl", "config.toml"
 COST, IMPORTED = "cost.json", "imported.json"
+PARTS = (RECORD, SCORES, CONFIG, ENVIRONMENT, EVENTS)
+"""The files that tell what a run is and what came out; the others hold arrays."""
 MOST_RECORD_BYTES = 64 * 2**20
 """Largest run.json or env.json that is read; a run may have accepted many thousand data issues."""
 MOST_EVENT_BYTES = 2**20
@@ -171,6 +174,48 @@ def _set_scores(entry: Fields) -> SetScores:
     return found
 
 
+Contents = Mapping[str, "bytes | StoreError"]
+"""Files of a run by name, or why they could not be read."""
+
+
+def read_contents(place: str) -> Contents:
+    """The files that a record is made of, each read once."""
+    found: dict[str, bytes | StoreError] = {}
+    for name in PARTS:
+        try:
+            found[name] = read_bytes(f"{place}/{name}")
+        except StoreError as error:
+            found[name] = error
+    return found
+
+
+def parse_contents(contents: Contents, path: Path) -> Record:
+    """The record in files that were read already, and where it is done, its scores, environment and events checked."""
+
+    def content(name: str) -> bytes:
+        found = contents[name]
+        if isinstance(found, StoreError):
+            raise found
+        return found
+
+    record = parse_record(content(RECORD), path)
+    if record.status != DONE:
+        return record
+    if record.folder:
+        record.require_readable()
+        return record
+    environment = checked(record, ENVIRONMENT, content(ENVIRONMENT))
+    vars(record).update(  # where cached properties are kept
+        scores=parse_scores(content(SCORES), str(path / SCORES)),
+        environment=parse_environment(environment, str(path / ENVIRONMENT)),
+    )
+    if EVENTS in record.files:
+        checked(record, EVENTS, content(EVENTS))  # as it was when the run ended; no need to take it apart
+    elif isinstance(contents[EVENTS], bytes) or (path / EVENTS).exists():
+        parse_events(content(EVENTS), str(path / EVENTS))
+    return record
+
+
 def read_environment(record: Record) -> Environment:
     """What a run ran on."""
     return parse_environment(read_checked(record, ENVIRONMENT), str(record.home / ENVIRONMENT))
@@ -285,7 +330,11 @@ def read_checked(record: Record, name: str) -> bytes:
 
     Only events.jsonl may have become longer since.
     """
-    content = read_bytes(record.home / name)
+    return checked(record, name, read_bytes(record.home / name))
+
+
+def checked(record: Record, name: str, content: bytes) -> bytes:
+    """The content of a file, if it is what the run recorded."""
     expected = record.files.get(name)
     if expected is None:
         return content

@@ -290,13 +290,7 @@ class Record(Identified, OldMapping):
 
     def require_readable(self) -> None:
         """Read everything that a list, a table or a report relies on; an error where a file is damaged."""
-        from gcdbench.runs.reader import EVENTS, read_checked
-
-        _ = self.scores, self.environment
-        if EVENTS in self.files:
-            read_checked(self, EVENTS)  # as it was when the run ended; no need to take it apart
-        else:
-            _ = self.events
+        _ = self.scores, self.environment, self.events
 
     def to_table(self) -> dict[str, Any]:
         """The content of run.json."""

@@ -34,7 +34,7 @@ class NotJSON(StoreError):
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+def open_regular(path: Path | str) -> Iterator[io.BufferedReader]:
     """A regular file to read from; whatever else has its name, and whatever goes wrong, is a StoreError."""
     try:
         with regular_files.open_regular(path) as file:
@@ -45,7 +45,7 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
         raise StoreError(f"'{path}' cannot be read: {error.strerror or error}.") from error
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file of at most ``most`` bytes."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

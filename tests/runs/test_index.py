@@ -39,9 +39,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     found: list[Path] = []
     original = index_module._read_entry
 
-    def reading(path: Path):  # type: ignore[no-untyped-def]
-        found.append(path)
-        return original(path)
+    def reading(place: str, contents: object):  # type: ignore[no-untyped-def]
+        found.append(Path(place))
+        return original(place, contents)  # type: ignore[arg-type]
 
     monkeypatch.setattr(index_module, "_read_entry", reading)
     return found
