@@ -19,7 +19,7 @@ Finding = tuple[str, str]
 @json_option
 def command(runs: Path, as_json: bool) -> None:
     """Check the installation, plugins, weights, data and disk; exit code 1 when something is broken."""
-    findings = [*_packages(), *_plugins(), *_scores(), *_weights(), *_data(), *_disk(), *_runs(runs)]
+    findings = [*_packages(), *_kernels(), *_plugins(), *_scores(), *_weights(), *_data(), *_disk(), *_runs(runs)]
     if as_json:
         echo_json([{"level": level, "message": message} for level, message in findings])
     else:
@@ -40,6 +40,14 @@ def _packages() -> Iterator[Finding]:
         import_torchvision()
     except Exception as error:  # whatever stops torchvision would stop a run as well
         yield PROBLEM, f"torchvision does not import: {error}"
+
+
+def _kernels() -> Iterator[Finding]:
+    from gcdbench.models.kernels import kernels_in_use
+
+    used = kernels_in_use()
+    how = {"native": "a compiled kernel", "torch": "torch's operators"}[used.name]
+    yield (WARNING, used.note) if used.note else (OK, f"views are made by {how}")
 
 
 def _plugins() -> Iterator[Finding]:

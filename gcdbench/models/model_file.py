@@ -62,6 +62,11 @@ def _pack(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _unpack(path: Path, sha256: str = "") -> Tensors:
+    if not path.exists():
+        raise StoreError(
+            f"The weights '{path.name}' of the model in '{path.parent}' are missing.",
+            hint="A run that was imported has them only if they were exported with it.",
+        )
     try:
         content = path.read_bytes()
         if sha256 and hashlib.sha256(content).hexdigest() != sha256:

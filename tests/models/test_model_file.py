@@ -167,6 +167,12 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         load_model(tmp_path, load_backbone=TinyBackbone)
 
 
+def test_a_run_that_was_imported_without_weights_is_said(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(StoreError, match=r"'model\.safetensors' of the model in .* are missing"):
+        load_model(copy, load_backbone=TinyBackbone)
+
+
 def test_a_changed_digit_is_noticed(copy: Path) -> None:
     edit(copy, temperature=0.2)
     with pytest.raises(StoreError, match="damaged"):
