@@ -38,6 +38,10 @@ def this_host() -> str:
     return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 
 
+class RunBusy(StoreError):
+    """A run that another process is writing at this moment."""
+
+
 class RunDirectory:
     """A run on the disk. Reading needs no lock; writing happens inside :meth:`writing`."""
 
@@ -110,7 +114,7 @@ class RunDirectory:
             lock = self._lock()
             lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.05)
         except Timeout:
-            raise StoreError(
+            raise RunBusy(
                 f"Another process is writing the run '{self.path.name}' at this moment.",
                 hint="Wait for it, or look at 'gcdbench status'.",
             ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import get_manager
+from gcdbench.runs.directory import RunBusy
 from gcdbench.runs.events import ignore
 from gcdbench.runs.execution import Execution
 from gcdbench.runs.executors.base import EventListener, Job, Outcome
@@ -22,6 +23,8 @@ def run_job(job: Job, listener: EventListener = ignore) -> Outcome:
         plan = make_plan(job.request, manager)
         result = execute(Execution(plan=plan, placement=job.placement, manager=manager, listener=listener))
         outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
+    except RunBusy as error:
+        outcome = Outcome(job=job, error=error.message, busy=True)
     except GCDBenchError as error:
         outcome = Outcome(job=job, error=error.message)
     except Exception as error:
