@@ -14,8 +14,9 @@ from gcdbench.runs.placement import Placement
 
 AUTO = "auto"
 """The device of a job that takes a GPU where it finds one."""
-CPU_VARIABLES = ("SLURM_CPUS_PER_TASK",)
-"""Where a batch system says how many cores a job has got."""
+CORES = "GCDBENCH_CORES"
+CPU_VARIABLES = (CORES, "SLURM_CPUS_PER_TASK")
+"""Where an engine says how many cores a job has got."""
 
 
 def before_leaving(job: Job) -> Job:

@@ -30,4 +30,12 @@ def gcdbench_executors() -> Iterable[ExecutorSpec]:
             extra="slurm",
             summary="one job of SLURM per run, as job arrays",
         ),
+        ExecutorSpec(
+            name="dask",
+            factory="gcdbench.runs.executors.dask:DaskExecutor",
+            config="gcdbench.runs.executors.dask:DaskConfig",
+            remote=True,
+            extra="dask",
+            summary="one task of Dask per run, on a scheduler's workers or a cluster of this machine",
+        ),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError, StoreError
-from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.directory import RunDirectory, this_host
 from gcdbench.runs.executors.engine import EngineState
 from gcdbench.runs.executors.queue import INTERRUPTED, Queue, QueuedJob, Said, said_path
 from gcdbench.runs.record import DONE
@@ -69,10 +69,9 @@ def _is_done(run: str) -> bool:
 
 
 def _ask(engine: str, names: list[str]) -> Mapping[str, EngineState] | None:
-    """The states that an engine can be asked for by anybody; others are known only to the sweep that uses them."""
-    asking = _ASKING.get(engine)
+    """The states as far as they can be found out from here; without an answer None."""
     try:
-        return None if asking is None else asking(names)
+        return _ASKING.get(engine, _ask_processes)(names)
     except GCDBenchError:
         return None
 
@@ -81,6 +80,17 @@ def _ask_slurm(names: list[str]) -> Mapping[str, EngineState]:
     from gcdbench.runs.executors.slurm import SlurmEngine
 
     return SlurmEngine().states(names)
+
+
+def _ask_processes(names: list[str]) -> Mapping[str, EngineState]:
+    """Jobs of an engine that cannot be left live as long as the sweep whose process their names tell."""
+    alive: dict[str, EngineState] = {}
+    for name in names:
+        host, _, rest = name.partition("/")
+        pid = rest.partition("/")[0]
+        if host == this_host() and pid.isdecimal() and Path("/proc", pid).exists():
+            alive[name] = "queued"
+    return alive
 
 
 _ASKING: dict[str, Callable[[list[str]], Mapping[str, EngineState]]] = {"slurm": _ask_slurm}

@@ -19,6 +19,7 @@ from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_json
 from gcdbench.core.identity import digest
 from gcdbench.runs.events import Begun, Event, JobEnded, decode_event
+from gcdbench.runs.executors.arrival import CORES
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.wire import decode_job, encode_job
 from gcdbench.runs.request import Request
@@ -159,4 +160,4 @@ class Said:
 
 def own_environment() -> dict[str, str]:
     """Variables that say where gcdbench finds things: a worker elsewhere needs the same."""
-    return {key: value for key, value in os.environ.items() if key.startswith("GCDBENCH_")}
+    return {key: value for key, value in os.environ.items() if key.startswith("GCDBENCH_") and key != CORES}

@@ -102,7 +102,7 @@ class RemoteExecutor:
         """What is in the queue already is watched, not submitted twice; a job that was given up begins again."""
         queue = Queue(asked.placement.runs.absolute())
         known = queue.read(request_key(asked.request))
-        if known is None or known.error or known.engine != self._engine.name:
+        if known is None or known.error or known.engine != self._engine.name or not self._engine.can_be_left:
             if known is not None:
                 queue.remove(known.key)
             known = QueuedJob(
@@ -136,7 +136,13 @@ class RemoteExecutor:
     def _taken_meanwhile(self, job: _Watched) -> bool:
         """Whether another sweep has submitted the job since this one looked."""
         known = _queue_of(job).read(job.queued.key)
-        if known is None or not known.engine_job or known.attempt < job.queued.attempt or known.error:
+        if (
+            not self._engine.can_be_left
+            or known is None
+            or not known.engine_job
+            or known.attempt < job.queued.attempt
+            or known.error
+        ):
             return False
         job.queued = known
         return True

@@ -20,6 +20,7 @@ from gcdbench.core.errors import ConfigError, PluginError
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.devices import ANY_GPU
 from gcdbench.runs.executors.engine import EngineBusy, EngineConfig, EngineSilent, EngineState
+from gcdbench.runs.executors.probe import Probed, parse_probed
 from gcdbench.runs.executors.remote import RemoteExecutor
 
 Whole = Annotated[int, Bounds(least=0)]
@@ -220,3 +221,21 @@ def _room() -> int:
 def _has_gpus(partition: str) -> bool:
     command = ["sinfo", "--noheader", "--format=%G", *(["--partition", partition] if partition else [])]
     return "gpu" in _ask(command)
+
+
+def ask_nodes(folder: Path, config: SlurmConfig, *, nodes: int = 2, seconds: float = 120.0) -> list[Probed]:
+    """The probe on up to ``nodes`` nodes of the cluster; nothing where none is free in time."""
+    nodes = min(nodes, len(set(_ask(["sinfo", "--noheader", "--Node", "--format=%N"]).split())))
+    given = {"partition": config.partition, "account": config.account, "qos": config.qos}
+    options = [f"--{key}={value}" for key, value in given.items() if value]
+    # srun itself would take the variables of a job that this process may be part of.
+    command = ["srun", f"--nodes={nodes}", "--ntasks-per-node=1", "--time=5", "--quiet", *options]
+    command += [sys.executable, "-m", "gcdbench.runs.executors.probe", str(folder)]
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("SLURM_") or key == "SLURM_CONF"
+    }
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
+    except subprocess.TimeoutExpired:
+        return []
+    return [found for line in asked.stdout.splitlines() if (found := parse_probed(line))]
