@@ -50,12 +50,13 @@ def remote_placement(
     accept_data_issues: bool,
 ) -> Placement:
     """What nobody asked for is decided where a run arrives, not here."""
-    from gcdbench.runs.executors.arrival import AUTO
+    from gcdbench.runs.executors.arrival import AUTO, before_leaving
     from gcdbench.runs.placement import Placement
 
-    return Placement(
+    asked = Placement(
         runs=runs, data_root=data_root, device=device or AUTO, threads=threads, accept_data_issues=accept_data_issues
     )
+    return before_leaving(asked)
 
 
 def make_jobs(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def require_namespaces(programs: Sequence[str] = ()) -> None:
 @contextmanager
 def namespace(label: str) -> Iterator[Namespace]:
     """A new namespace whose ``lo`` is up; gone afterwards."""
-    space = Namespace(f"gcd{label}{os.getpid()}")
+    space = Namespace(f"gcd{label}{os.getpid()}-{next(_numbers)}")
     subprocess.run(["ip", "netns", "add", space.name], check=True)
     try:
         space.call("ip", "link", "set", "lo", "up")
@@ -60,8 +62,3 @@ def require_only_loopback(space: Namespace) -> None:
     """Nothing in the namespace can be reached from outside: there is no other interface than ``lo``."""
     names = [line.split(":")[1].strip() for line in space.call("ip", "-o", "link").splitlines()]
     assert names == ["lo"]
-
-
-def programs_below(pid: int) -> Path:
-    """The folder of a process in /proc, which is there while it lives."""
-    return Path("/proc") / str(pid)

@@ -11,7 +11,7 @@ import pytest
 
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.events import Resumed
-from gcdbench.runs.record import FAILED, INTERRUPTED
+from gcdbench.runs.record import DONE, FAILED, INTERRUPTED
 from tests.clusters.namespaces import require_namespaces, require_only_loopback
 from tests.clusters.slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster, wait_for
 from tests.clusters.sweeps import finished, gcdbench, in_training, write_suite
@@ -138,6 +138,27 @@ def test_a_gpu_that_the_cluster_does_not_have_is_refused_before_anything_is_queu
     assert "the jobs ask SLURM for no GPU" in said(tmp_path)
     assert not cluster.queue()
     assert not list((tmp_path / "runs").glob(".queue/*"))
+
+
+def test_a_job_of_two_nodes_is_one_stored_run(cluster: SlurmCluster, tmp_path: Path) -> None:
+    write_suite(tmp_path, epochs=2)
+    options = ("nodes=2", "time=10", "setup=export GLOO_SOCKET_IFNAME=lo")
+    words = [word for option in options for word in ("--executor-set", option)]
+    assert sweep(cluster, tmp_path, "--seeds", 0, *words).wait(timeout=240) == 0, said(tmp_path)
+    record = only_run(tmp_path / "runs").record()
+    assert (record.status, record.world_size) == (DONE, 2)
+    assert sweep(cluster, tmp_path, "--seeds", 0, *words).wait(timeout=60) == 0
+    assert "1 done, 0 missing" in said(tmp_path)
+
+
+def test_doctor_says_in_one_page_whether_a_sweep_will_work(cluster: SlurmCluster, tmp_path: Path) -> None:
+    log = tmp_path / "doctor.json"
+    command = gcdbench("doctor", "--cluster", "--json", "--runs", "runs")
+    assert cluster.start_command(*command, cwd=tmp_path, log=log).wait(timeout=180) == 0, log.read_text()
+    findings = {entry["message"].partition(":")[0]: entry["level"] for entry in json.loads(log.read_text())}
+    assert {findings[name] for name in ("slurm", "clocks", "versions", "weights")} == {"ok"}
+    # Both nodes are this host: nothing is known about locks between hosts, and that is said.
+    assert findings["locks"] == "warning"
 
 
 def test_a_full_queue_keeps_the_rest_and_tries_again(tmp_path: Path) -> None:

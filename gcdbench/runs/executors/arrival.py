@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gcdbench.core.places import cache_dir
 from gcdbench.core.work import available_cores
-from gcdbench.runs.executors.base import Job
 from gcdbench.runs.placement import Placement
 
 AUTO = "auto"
@@ -19,18 +18,14 @@ CPU_VARIABLES = (CORES, "SLURM_CPUS_PER_TASK")
 """Where an engine says how many cores a job has got."""
 
 
-def before_leaving(job: Job) -> Job:
-    """The job with absolute paths, so that it means the same wherever it arrives."""
-    placement = job.placement
+def before_leaving(placement: Placement) -> Placement:
+    """The placement with absolute paths, so that it means the same wherever it arrives."""
     data = placement.data_root or (Path(os.environ["GCDBENCH_DATA"]) if os.environ.get("GCDBENCH_DATA") else None)
     return replace(
-        job,
-        placement=replace(
-            placement,
-            runs=placement.runs.absolute(),
-            cache=(placement.cache or cache_dir()).absolute(),
-            data_root=None if data is None else data.expanduser().absolute(),
-        ),
+        placement,
+        runs=placement.runs.absolute(),
+        cache=(placement.cache or cache_dir()).absolute(),
+        data_root=None if data is None else data.expanduser().absolute(),
     )
 
 

@@ -106,7 +106,7 @@ class RemoteExecutor:
             if known is not None:
                 queue.remove(known.key)
             known = QueuedJob(
-                job=before_leaving(asked),
+                job=replace(asked, placement=before_leaving(asked.placement)),
                 engine=self._engine.name,
                 attempts=config.attempts,
                 directory=os.getcwd(),
