@@ -135,6 +135,10 @@ def command(
         return
     outcomes, spent = _execute(jobs, backend, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
+    if spec.remote:  # the cost is measured here
+        placement = local_placement(
+            runs=runs, data_root=data_root, device=device, threads=threads, side_by_side=1, accept_data_issues=False
+        )
     unmeasured = _measure(plan, outcomes, runs, placement) if plan.suite.kind == "cost" else {}
     if as_json:
         failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]

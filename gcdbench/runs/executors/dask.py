@@ -133,10 +133,8 @@ class DaskEngine:
             mark.touch()
         running = [future for future in self._futures.values() if not future.done()]
         if running and self._client is not None:
-            from distributed import wait
-
             try:
-                wait(running, timeout=STOP_SECONDS)
+                _distributed().wait(running, timeout=STOP_SECONDS)
             except TimeoutError:
                 return "Some runs did not end in time; they end with their Dask worker, or when they are done."
             finally:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,11 +84,11 @@ class RemoteExecutor:
     def submit(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[QueuedJob]:
         """Submit what is not queued yet, and leave; what the engine has no room for is left out."""
         watched = self._prepare(jobs)
-        states = self._states(watched, listener) or {}
+        states = self._states(watched, listener)
         for job in watched:
-            if job.queued.engine_job and job.queued.engine_job not in states:
-                self._look(job, states, listener)
-                self._look(job, states, listener)
+            for _ in range(SIGHTINGS):  # they were submitted long ago: what is not known now is lost
+                if job.outcome is None:
+                    self._look(job, states, listener)
         self._submit_waiting([job for job in watched if job.outcome is None], parallel, listener)
         return [job.queued for job in watched if job.queued.engine_job]
 
@@ -126,11 +127,11 @@ class RemoteExecutor:
         for config, members in groups.items():
             queue = _queue_of(members[0])
             queue.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(queue.folder / "lock"):
+            with _alone(queue.folder):
                 members = [job for job in members if not self._taken_meanwhile(job)]
                 try:
                     self._submit_group(members, config, parallel)
-                except EngineBusy as busy:
+                except (EngineBusy, EngineSilent) as busy:
                     self._tell_once(members[0], f"{busy.message} The other runs wait and are tried again.", listener)
 
     def _taken_meanwhile(self, job: _Watched) -> bool:
@@ -235,6 +236,18 @@ class RemoteExecutor:
         if message not in self._told:
             self._told.add(message)
             listener(job.asked, EngineNote(message=message))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep two sweeps from submitting the same jobs at the same moment, where the file system has locks."""
+    lock = FileLock(folder / "lock")
+    with suppress(OSError, NotImplementedError):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _queue_of(job: _Watched) -> Queue:
