@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gcdbench.models.weights import locate as locate_weights
     from gcdbench.models.weights import read_state as read_weights
     from gcdbench.reporting.scores import score_catalogue
-    from gcdbench.runs.events import Event
+    from gcdbench.runs.events import Event, JobEnded, decode_event, encode_event
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
@@ -71,6 +71,7 @@ _LAZY = {
     "EventListener": "gcdbench.runs.executors.base:EventListener",
     "Executor": "gcdbench.runs.executors.base:Executor",
     "Job": "gcdbench.runs.executors.base:Job",
+    "JobEnded": "gcdbench.runs.events:JobEnded",
     "JobListener": "gcdbench.runs.executors.base:JobListener",
     "Outcome": "gcdbench.runs.executors.base:Outcome",
     "Placement": "gcdbench.runs.placement:Placement",
@@ -79,7 +80,9 @@ _LAZY = {
     "Event": "gcdbench.runs.events:Event",
     "Record": "gcdbench.runs.record:Record",
     "Scores": "gcdbench.runs.record:Scores",
+    "decode_event": "gcdbench.runs.events:decode_event",
     "decode_job": "gcdbench.runs.executors.wire:decode_job",
+    "encode_event": "gcdbench.runs.events:encode_event",
     "encode_job": "gcdbench.runs.executors.wire:encode_job",
     "run_job": "gcdbench.runs.executors.job:run_job",
     # A metric, and whoever shows scores
@@ -113,6 +116,7 @@ __all__ = [
     "GCDData",
     "ImageSet",
     "Job",
+    "JobEnded",
     "JobListener",
     "Method",
     "Model",
@@ -138,7 +142,9 @@ __all__ = [
     "TrainingError",
     "WeightsError",
     "WeightsFile",
+    "decode_event",
     "decode_job",
+    "encode_event",
     "encode_job",
     "feature_maps",
     "frozen_features",

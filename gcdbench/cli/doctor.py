@@ -15,11 +15,21 @@ Finding = tuple[str, str]
 
 
 @click.command("doctor")
+@click.option("--cluster", is_flag=True, help="Check whether a sweep will work on the cluster, and nothing else.")
+@click.option(
+    "--executor", type=click.Choice(["slurm", "dask"]), default="slurm", show_default=True, help="Its engine."
+)
+@click.option(
+    "--executor-set", "assignments", multiple=True, metavar="KEY=VALUE", help="Option of the engine. May be repeated."
+)
 @runs_option
 @json_option
-def command(runs: Path, as_json: bool) -> None:
+def command(cluster: bool, executor: str, assignments: tuple[str, ...], runs: Path, as_json: bool) -> None:
     """Check the installation, plugins, weights, data and disk; exit code 1 when something is broken."""
-    findings = [*_packages(), *_kernels(), *_plugins(), *_scores(), *_weights(), *_data(), *_disk(), *_runs(runs)]
+    if cluster:
+        findings = list(_cluster(runs, executor, assignments))
+    else:
+        findings = [*_packages(), *_kernels(), *_plugins(), *_scores(), *_weights(), *_data(), *_disk(), *_runs(runs)]
     if as_json:
         echo_json([{"level": level, "message": message} for level, message in findings])
     else:
@@ -27,6 +37,28 @@ def command(runs: Path, as_json: bool) -> None:
             click.echo(f"{level:<9}{message}")
     if any(level == PROBLEM for level, _ in findings):
         raise SystemExit(1)
+
+
+def _cluster(runs: Path, executor: str, assignments: tuple[str, ...]) -> Iterator[Finding]:
+    from gcdbench.core.config import apply_overrides, parse_assignment
+    from gcdbench.core.errors import GCDBenchError
+    from gcdbench.runs.executors.cluster_check import check_cluster
+
+    options = dict(parse_assignment(text) for text in assignments)
+    try:
+        if executor == "slurm":
+            from gcdbench.runs.executors.slurm import SlurmConfig, SlurmEngine, ask_nodes
+
+            slurm = apply_overrides(SlurmConfig(), options)
+            SlurmEngine().check([])
+            yield from check_cluster(runs, executor, lambda folder: ask_nodes(folder, slurm))
+        else:
+            from gcdbench.runs.executors.dask import DaskConfig, ask_workers
+
+            dask = apply_overrides(DaskConfig(), options)
+            yield from check_cluster(runs, executor, lambda folder: ask_workers(folder, dask))
+    except GCDBenchError as error:
+        yield PROBLEM, f"{executor}: {error.message}" + (f" {error.hint}" if error.hint else "")
 
 
 def _packages() -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import click
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 if TYPE_CHECKING:
+    from gcdbench.runs.executors.looking import SeenJob
     from gcdbench.runs.index import RunEntry
 
 
@@ -22,15 +23,54 @@ def command(runs: Path, as_json: bool) -> None:
     from gcdbench.runs.index import load_runs
 
     entries = load_runs(runs)
+    waiting = _waiting(runs, entries)
     if as_json:
-        echo_json([_plain(entry) for entry in entries])
+        echo_json([*map(_plain, entries), *map(_plain_job, waiting)])
         return
-    if not entries:
+    if not entries and not waiting:
         click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
         return
-    counts = Counter(entry.status for entry in entries)
+    counts = Counter([entry.status for entry in entries] + [job.state for job in waiting])
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    click.echo("\n".join([*map(_line, entries), total]))
+    click.echo("\n".join([*map(_line, entries), *map(_job_line, waiting), total]))
+
+
+def _waiting(runs: Path, entries: list[RunEntry]) -> list[SeenJob]:
+    """Jobs with an engine whose run has no line of its own yet, or was lost by its engine."""
+    from gcdbench.runs.executors.looking import look_at_queue
+    from gcdbench.runs.executors.queue import FOLDER
+
+    if not (runs / FOLDER).is_dir():
+        return []
+    begun = {str(Path(entry.place).absolute()) for entry in entries}
+    return [job for job in look_at_queue(runs) if job.run not in begun]
+
+
+def _job_line(job: SeenJob) -> str:
+    request, queued = job.queued.job.request, job.queued
+    name = f"{request.dataset}/{request.method}" + (f":{request.variant}" if request.variant else "")
+    where = f"{queued.engine} job {queued.engine_job or '?'}, attempt {queued.attempt} of {queued.attempts}"
+    problem = f"  {job.problem}" if job.problem else ""
+    return f"{job.state:<12}{queued.key}  {name} seed {request.seed}  {request.preset or ''}, {where}{problem}"
+
+
+def _plain_job(job: SeenJob) -> dict[str, object]:
+    request = job.queued.job.request
+    return {
+        "run_id": None,
+        "path": job.run or None,
+        "status": job.state,
+        "problem": job.problem,
+        "dataset": request.dataset,
+        "method": request.method,
+        "variant": request.variant,
+        "preset": request.preset,
+        "protocol": request.protocol,
+        "seed": request.seed,
+        "engine": job.queued.engine,
+        "engine_job": job.queued.engine_job,
+        "attempt": job.queued.attempt,
+    }
 
 
 def _line(entry: RunEntry) -> str:

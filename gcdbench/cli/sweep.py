@@ -13,8 +13,8 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
-    from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
-    from gcdbench.runs.executors.base import Outcome
+    from gcdbench.reporting.suites.planning import SuitePlan
+    from gcdbench.runs.executors.base import Job, Outcome
     from gcdbench.runs.placement import Placement
 
 
@@ -29,7 +29,7 @@ class Spent:
 
 @click.command("sweep")
 @click.argument("suite_name", metavar="SUITE")
-@click.option("--preset", default="laptop", show_default=True, help="One of the suite's presets.")
+@click.option("--preset", help="One of the suite's presets (default: laptop; an executor elsewhere needs it named).")
 @click.option("--protocol", help="Protocol for every dataset (default: the suite's).")
 @click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
 @click.option(
@@ -44,6 +44,14 @@ class Spent:
 @click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at a time (default: half the cores).")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
 @click.option("--executor", default="process", show_default=True, help="Where runs happen ('gcdbench list executors').")
+@click.option(
+    "--executor-set",
+    "executor_assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Option of the executor. May be repeated.",
+)
+@click.option("--submit", is_flag=True, help="Give the runs to the engine and leave; 'gcdbench status' shows them.")
 @click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
 @click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
@@ -53,7 +61,7 @@ class Spent:
 @json_option
 def command(
     suite_name: str,
-    preset: str,
+    preset: str | None,
     protocol: str | None,
     seeds: str | None,
     rows: tuple[str, ...],
@@ -62,6 +70,8 @@ def command(
     parallel: int | None,
     threads: int | None,
     executor: str,
+    executor_assignments: tuple[str, ...],
+    submit: bool,
     device: str | None,
     disk_budget: str | None,
     accept_data_issues: bool,
@@ -74,22 +84,26 @@ def command(
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
+    from gcdbench.cli.sweep_jobs import drop_queued, local_placement, make_jobs, remote_placement
+    from gcdbench.core.config import parse_assignment
     from gcdbench.core.work import available_cores
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.records import cell_records
     from gcdbench.reporting.suites.planning import plan_suite
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.runs.executors.making import make_executor, require_preset
     from gcdbench.runs.index import load_runs
-    from gcdbench.runs.placement import Placement
-    from gcdbench.runs.plan import detect_gpu
 
     manager = get_manager()
     warn_of_plugins(manager)
-    backend = manager.get("executors", executor)
+    spec = manager.get("executors", executor)
+    require_preset(spec, preset)
+    options = dict(parse_assignment(text) for text in executor_assignments)
+    backend = make_executor(spec, options)
     plan = plan_suite(
         load_suite(suite_name, manager),
-        preset,
+        preset or "laptop",
         manager,
         cell_records(load_runs(runs)),
         data_root=data_root,
@@ -99,14 +113,14 @@ def command(
         datasets=datasets,
         stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
     )
-    cores = available_cores()
-    side_by_side = parallel or max(1, cores // 2)
-    placement = Placement(
+    side_by_side = parallel or (0 if spec.remote else max(1, available_cores() // 2))
+    place = remote_placement if spec.remote else local_placement
+    placement = place(
         runs=runs,
         data_root=data_root,
-        device=device or ("cuda" if detect_gpu() else "cpu"),
-        threads=threads or max(1, cores // side_by_side),
-        workers=max(1, cores // side_by_side),
+        device=device,
+        threads=threads,
+        side_by_side=side_by_side,
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
     )
@@ -117,8 +131,17 @@ def command(
         _show_plan(plan, side_by_side, every=dry_run)
     if dry_run:
         return
-    outcomes, spent = _execute(plan.in_state("missing"), backend.load()(), placement, side_by_side, quiet=as_json)
+    chosen = drop_queued(plan, runs, spec, quiet=as_json)
+    jobs = make_jobs(plan, chosen, placement, spec.name, options)
+    if submit:
+        _submit(jobs, backend, spec.name, side_by_side, suite_name, runs)
+        return
+    outcomes, spent = _execute(jobs, backend, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
+    if spec.remote:  # the cost is measured here
+        placement = local_placement(
+            runs=runs, data_root=data_root, device=device, threads=threads, side_by_side=1, accept_data_issues=False
+        )
     unmeasured = _measure(plan, outcomes, runs, placement) if plan.suite.kind == "cost" else {}
     if as_json:
         failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]
@@ -157,7 +180,7 @@ def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
         click.echo(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
     missing = plan.in_state("missing")
     known = [run.seconds for run in missing if run.seconds is not None]
-    total = f", about {_duration(sum(known) / side_by_side)} with {side_by_side} at a time" if known else ""
+    total = f", about {_duration(sum(known) / (side_by_side or 1))} with {side_by_side or 1} at a time" if known else ""
     unknown = f" ({len(missing) - len(known)} of unknown length)" if len(known) < len(missing) else ""
     counts = ", ".join(
         f"{len(found)} {state}"
@@ -167,16 +190,12 @@ def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
     click.echo(f"{plan.suite.name}, preset {plan.preset}: {counts}{total}{unknown}.")
 
 
-def _execute(
-    missing: list[PlannedRun], backend: Any, placement: Placement, side_by_side: int, *, quiet: bool
-) -> tuple[list[Outcome], Spent]:
+def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -> tuple[list[Outcome], Spent]:
     from gcdbench.cli.sweep_progress import SweepDisplay
-    from gcdbench.runs.executors.base import Job
 
-    if not missing:
+    if not jobs:
         return [], Spent()
     started = time.monotonic()
-    jobs = [Job(request=run.request, placement=placement) for run in missing]
     with SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet) as display:
         try:
             outcomes: list[Outcome] = backend.run(jobs, parallel=side_by_side, listener=display)
@@ -189,7 +208,30 @@ def _execute(
     return outcomes, Spent(
         runs=display.finished,
         seconds=seconds,
-        step_share=display.step_seconds / (seconds * min(side_by_side, len(jobs))),
+        step_share=display.step_seconds / (seconds * min(side_by_side or len(jobs), len(jobs))),
+    )
+
+
+def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, suite_name: str, runs: Path) -> None:
+    from gcdbench.cli.sweep_progress import SweepDisplay
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.runs.executors.remote import RemoteExecutor
+
+    if not isinstance(backend, RemoteExecutor) or not backend.can_be_left:
+        raise ConfigError(
+            f"The executor '{executor}' needs this command until the last run is done, so --submit is not possible.",
+            hint="Leave --submit out, or use --executor slurm.",
+        )
+    display = SweepDisplay({id(job): _name(job.request) for job in jobs})
+    queued = backend.submit(jobs, parallel=side_by_side, listener=display) if jobs else []
+    left = (
+        f", {len(jobs) - len(queued)} found no room: the same command tries them again"
+        if len(queued) < len(jobs)
+        else ""
+    )
+    click.echo(
+        f"{len(queued)} runs are with {executor}{left}. 'gcdbench status --runs {runs}' shows them; "
+        f"'gcdbench sweep {suite_name} …' without --submit waits for them and sends lost ones again."
     )
 
 

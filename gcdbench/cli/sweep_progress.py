@@ -63,10 +63,13 @@ class SweepDisplay:
 
     def __call__(self, job: object, event: Event) -> None:
         """One event of one job."""
-        from gcdbench.runs.events import EpochEnd, JobEnded
+        from gcdbench.runs.events import EngineNote, EpochEnd, JobEnded
 
         with self._guard:
             key = id(job)
+            if isinstance(event, EngineNote):
+                self._line(event.message)
+                return
             if key not in self._started:
                 self._started.add(key)
                 self._line(f"started  {self._names[key]}")

@@ -7,6 +7,8 @@ lock, heartbeat.
 
 from __future__ import annotations
 
+import _thread
+import errno
 import hashlib
 import platform
 import threading
@@ -19,6 +21,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gcdbench.core.errors import StoreError
+from gcdbench.runs.leases import Lease, lock_mode
 from gcdbench.runs.reader import RECORD, read_record
 from gcdbench.runs.record import INTERRUPTED, RUNNING, STALE, Record
 
@@ -26,6 +29,9 @@ HEARTBEAT_SECONDS = 5.0
 STALE_SECONDS = 120.0
 LOCK_SECONDS = 1.0
 """A look at a run's state holds its lock for a moment; a writer waits that long before it gives up."""
+
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+"""Errors that are not about locks; where locks do not work, the lease alone decides."""
 
 
 def now() -> str:
@@ -36,6 +42,10 @@ def now() -> str:
 def this_host() -> str:
     """A name for this machine that tells it apart from others and tells nobody its name."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+
+
+class RunBusy(StoreError):
+    """A run that another process is writing at this moment."""
 
 
 class RunDirectory:
@@ -104,16 +114,23 @@ class RunDirectory:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the directory as its only writer, with a heartbeat."""
+        """Hold the directory as its only writer, with a heartbeat; where locks reach this host only, with a lease."""
+        lease: Lease | None = None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = self._lock()
-            lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.05)
+            if lock_mode(self.path.parents[2]) == "lease":
+                lease = Lease(self.path / "heartbeat", host=this_host(), stale_seconds=STALE_SECONDS)
+            try:
+                lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.05)
+            except (OSError, NotImplementedError) as error:
+                if lease is None or isinstance(error, Timeout) or getattr(error, "errno", 0) in NOT_WRITABLE:
+                    raise
+            if lease is not None and not lease.take(locked_here=lock.is_locked):
+                lock.release()
+                raise self._busy()
         except Timeout:
-            raise StoreError(
-                f"Another process is writing the run '{self.path.name}' at this moment.",
-                hint="Wait for it, or look at 'gcdbench status'.",
-            ) from None
+            raise self._busy() from None
         except OSError as error:
             raise StoreError(
                 f"The run directory '{self.path}' cannot be written: {error.strerror or error}.",
@@ -124,7 +141,10 @@ class RunDirectory:
         def beat() -> None:
             while not stop.is_set():
                 with suppress(OSError):  # a full disk is reported by what has to be written
-                    (self.path / "heartbeat").touch()
+                    if lease is None:
+                        (self.path / "heartbeat").touch()
+                    else:
+                        lease.beat(lost=_thread.interrupt_main)
                 stop.wait(HEARTBEAT_SECONDS)
 
         thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
@@ -134,4 +154,12 @@ class RunDirectory:
         finally:
             stop.set()
             thread.join()
+            if lease is not None:
+                lease.give_back()
             lock.release()
+
+    def _busy(self) -> RunBusy:
+        return RunBusy(
+            f"Another process is writing the run '{self.path.name}' at this moment.",
+            hint="Wait for it, or look at 'gcdbench status'.",
+        )

@@ -101,6 +101,24 @@ class Resumed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Begun(Event):
+    """The directory of a job's run is known. Sent to listeners, never stored."""
+
+    kind: ClassVar[str] = "begun"
+
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineNote(Event):
+    """Something that an engine says about its queue, for people. Sent to listeners, never stored."""
+
+    kind: ClassVar[str] = "engine"
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobEnded(Event):
     """The last event of a job: ``error`` is empty when its run is done. Sent to listeners, never stored."""
 
@@ -152,6 +170,8 @@ KNOWN: tuple[type[Event], ...] = (
     EpochEnd,
     Note,
     Resumed,
+    Begun,
+    EngineNote,
     JobEnded,
     ObserverFailed,
     RepetitionFailed,

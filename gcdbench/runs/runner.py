@@ -26,7 +26,7 @@ from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, Attempt, attempt_home
 from gcdbench.runs.auto_views import decide_auto_views
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import attach_truth, score_run
-from gcdbench.runs.events import Event, ObserverFailed, Progress, Resumed, StepProgress, ignore
+from gcdbench.runs.events import Begun, Event, ObserverFailed, Progress, Resumed, StepProgress, ignore
 from gcdbench.runs.execution import Execution, Prepared, make_context, prepare_data, task_info
 from gcdbench.runs.plan import Materials
 from gcdbench.runs.predictions import save_arrays
@@ -82,6 +82,7 @@ def execute(execution: Execution) -> RunResult:
     directory = RunDirectory.at(placement.runs, prepared.source.card.name, plan.method.name, run_id(identity))
     if (reused := _reusable(directory, force=placement.force)) is not None:
         return reused
+    execution.listener(Begun(path=str(directory.path)))
     from gcdbench.runs.environment import describe_environment, require_device  # torch is not needed until here
     from gcdbench.training.distributed import process_group
 

@@ -20,6 +20,7 @@ from gcdbench.training.distributed import average_gradients, broadcast_modules, 
 from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.sampler import batch_size_for, epoch_rng
+from gcdbench.training.stopping import stop_asked
 from gcdbench.views.reading import PairReader
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Engine:
             self._train(True)
             while self.step < self.steps:
                 self._take_step()
+                if stop_asked():
+                    self._checkpoint()
+                    raise KeyboardInterrupt
                 if self.clock.due():
                     self._checkpoint()
             self._end_epoch()

@@ -1,9 +1,10 @@
-"""The plugins in docs/plugins.md register as they are written there, and do what they are said to do."""
+"""The plugins in the documents register as they are written there, and do what they are said to do."""
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import pytest
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.runs.executors.base import Job
+from gcdbench.runs.executors.making import make_executor
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
+DOCS = [Path(__file__).resolve().parents[2] / "docs" / name for name in ("plugins.md", "executors.md")]
 BLOCKS = {
     found["package"]: found["source"]
+    for text in (page.read_text() for page in DOCS)
     for found in re.finditer(
-        r"^```python\n(?P<source># (?P<package>\w+)/plugin\.py\n.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL
+        r"^```python\n(?P<source># (?P<package>\w+)/plugin\.py\n.*?)^```", text, re.MULTILINE | re.DOTALL
     )
 }
 
@@ -78,3 +81,25 @@ def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:
     assert not outcome.error
     assert (Path(outcome.path) / "scores.json").is_file()
     assert heard == [(jobs[0], "outcome")]
+
+
+def test_the_executor_for_other_hosts_brings_a_run_there_and_its_events_back(documented, tmp_path: Path) -> None:
+    spec = documented("ssh_executor").get("executors", "ssh")
+    # A shell is as good as a host: it gets one text and runs it.
+    options = {"command": "sh,-c", "python": sys.executable}
+    request = Request(
+        method="pixels-kmeans",
+        dataset="phantom",
+        preset="smoke",
+        overrides={"image_size": 32},
+        dataset_options={"n_per_class": "6"},
+    )
+    placement = Placement(runs=tmp_path / "runs", workers=0, device="auto")
+    jobs = [Job(request=replace(request, seed=seed), placement=placement) for seed in range(2)]
+    heard = []
+    outcomes = make_executor(spec, options).run(jobs, parallel=0, listener=lambda job, event: heard.append(event.type))
+    assert [outcome.error for outcome in outcomes] == ["", ""]
+    assert len({outcome.path for outcome in outcomes}) == 2
+    assert heard.count("outcome") == 2
+    [lost] = make_executor(spec, {"command": "false"}).run(jobs[:1], parallel=0, listener=lambda job, event: None)
+    assert lost.error

@@ -18,8 +18,8 @@ from gcdbench.reporting.records import CellRecord
 from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.request import Request
 
-FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues")
-"""Parts of an identity that only the data and the weights can tell."""
+FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues", "world_size")
+"""Parts of an identity that only the data, the weights and the processes at hand can tell."""
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
@@ -77,13 +77,15 @@ class RunFinder:
         """The same for a resolved request."""
         found = self._by_fingerprint.get((plan_fingerprint(plan), plan.seed), [])
         weights = self._weights_of(plan)
-        return [
+        meant = [
             record
             for record in found
             if (weights is None or record.weights_sha256 == weights)
             and dict(record.dataset_options) == dict(plan.dataset_options)
             and plan.dataset_text in (record.dataset, record.called)
         ]
+        # A request does not say how many processes do it; a run of one process is what it means first of all.
+        return [record for record in meant if record.common.identity.get("world_size", 1) == 1] or meant
 
     def _weights_of(self, plan: Plan) -> str | None:
         """Hash of the weights a run would start from; None where it cannot be told cheaply."""

@@ -26,6 +26,7 @@ class SuiteRow:
     """One line: a method with its settings, and the published line it is compared with.
 
     settings_in adds to the settings under one preset, by its name.
+    executor: options of an executor for this row's jobs, by the executor's name.
     group and x place the row in a curve: ``group`` names the panel, ``x`` the position.
     """
 
@@ -35,6 +36,7 @@ class SuiteRow:
     variant: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     settings_in: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    executor: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     reported_method: str = ""
     reported_variant: str = ""
     group: str = ""

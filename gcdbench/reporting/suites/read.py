@@ -145,7 +145,7 @@ class _Reader:
         return value
 
     def row(self, item: object) -> SuiteRow:
-        known = ("key", "title", "method", "variant", "set", "set_in", "reported", "reported_variant")
+        known = ("key", "title", "method", "variant", "set", "set_in", "executor", "reported", "reported_variant")
         table = self.only(item, known, "a row")
         method = self.text(table, "method")
         key = self.text(table, "key", method)
@@ -156,13 +156,19 @@ class _Reader:
             variant=self.optional(table, "variant"),
             settings=self.only_table(table, "set"),
             settings_in={name: self.only_table(table["set_in"], name) for name in self.only_table(table, "set_in")},
+            executor=self.executor(table),
             reported_method=self.text(table, "reported", ""),
             reported_variant=self.text(table, "reported_variant", ""),
         )
 
+    def executor(self, table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Options of executors, as in ``executor.slurm = { time = 600 }``."""
+        options = self.only_table(table, "executor")
+        return {name: self.only_table(options, name) for name in options}
+
     def sweep(self, item: object) -> list[SuiteRow]:
         """One setting over several values: a row for each."""
-        known = ("title", "method", "variant", "setting", "values", "set", "reported", "reported_variants")
+        known = ("title", "method", "variant", "setting", "values", "set", "executor", "reported", "reported_variants")
         table = self.only(item, known, "a sweep")
         method, setting = self.text(table, "method"), self.text(table, "setting")
         title = self.text(table, "title", setting)
@@ -177,6 +183,7 @@ class _Reader:
                 method=method,
                 variant=self.optional(table, "variant"),
                 settings={**self.only_table(table, "set"), setting: value},
+                executor=self.executor(table),
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
                 group=title,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gcdbench.runs.events import Event, JobEnded
@@ -16,10 +16,11 @@ EventListener = Callable[[Event], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run to be executed."""
+    """One run to be executed. options: settings of the executor for this job alone, by dotted key."""
 
     request: Request
     placement: Placement
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 JobListener = Callable[[Job, Event], None]
@@ -28,12 +29,16 @@ JobListener = Callable[[Job, Event], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a job: ``error`` is empty when it is done; ``reused`` when it had been done before."""
+    """What became of a job: ``error`` is empty when it is done; ``reused`` when it had been done before.
+
+    ``busy``: another process is writing the run at this moment, so it was not even begun.
+    """
 
     job: Job
     path: str = ""
     error: str = ""
     reused: bool = False
+    busy: bool = False
 
     def event(self) -> JobEnded:
         """The last event of the job."""

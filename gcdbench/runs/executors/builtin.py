@@ -10,7 +10,7 @@ from gcdbench.plugins.specs import ExecutorSpec
 
 @hookimpl
 def gcdbench_executors() -> Iterable[ExecutorSpec]:
-    """In this process, or one worker process per run."""
+    """In this process, in worker processes, or through an engine."""
     return [
         ExecutorSpec(
             name="inline",
@@ -21,5 +21,21 @@ def gcdbench_executors() -> Iterable[ExecutorSpec]:
             name="process",
             factory="gcdbench.runs.executors.process:ProcessExecutor",
             summary="one worker process per run, several at a time, threads and GPUs pinned",
+        ),
+        ExecutorSpec(
+            name="slurm",
+            factory="gcdbench.runs.executors.slurm:SlurmExecutor",
+            config="gcdbench.runs.executors.slurm:SlurmConfig",
+            remote=True,
+            extra="slurm",
+            summary="one job of SLURM per run, as job arrays",
+        ),
+        ExecutorSpec(
+            name="dask",
+            factory="gcdbench.runs.executors.dask:DaskExecutor",
+            config="gcdbench.runs.executors.dask:DaskConfig",
+            remote=True,
+            extra="dask",
+            summary="one task of Dask per run, on a scheduler's workers or a cluster of this machine",
         ),
     ]

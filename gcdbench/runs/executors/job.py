@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import get_manager
+from gcdbench.runs.directory import RunBusy
 from gcdbench.runs.events import ignore
 from gcdbench.runs.execution import Execution
+from gcdbench.runs.executors.arrival import AUTO, on_arrival
 from gcdbench.runs.executors.base import EventListener, Job, Outcome
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.runner import execute
@@ -20,8 +24,11 @@ def run_job(job: Job, listener: EventListener = ignore) -> Outcome:
     manager = get_manager()
     try:
         plan = make_plan(job.request, manager)
-        result = execute(Execution(plan=plan, placement=job.placement, manager=manager, listener=listener))
+        placement = on_arrival(job.placement, os.environ) if job.placement.device == AUTO else job.placement
+        result = execute(Execution(plan=plan, placement=placement, manager=manager, listener=listener))
         outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
+    except RunBusy as error:
+        outcome = Outcome(job=job, error=error.message, busy=True)
     except GCDBenchError as error:
         outcome = Outcome(job=job, error=error.message)
     except Exception as error:

@@ -18,7 +18,8 @@ def encode_job(job: Job) -> str:
         key: str(value) if isinstance(value, Path) else value
         for key, value in dataclasses.asdict(job.placement).items()
     }
-    return json.dumps({"request": dataclasses.asdict(job.request), "placement": placement})
+    table = {"request": dataclasses.asdict(job.request), "placement": placement}
+    return json.dumps({**table, "options": dict(job.options)} if job.options else table)
 
 
 def decode_job(text: str) -> Job:
@@ -28,4 +29,4 @@ def decode_job(text: str) -> Job:
         key: Path(item) if key in ("runs", "cache", "data_root") and item is not None else item
         for key, item in value["placement"].items()
     }
-    return Job(request=Request(**value["request"]), placement=Placement(**placement))
+    return Job(request=Request(**value["request"]), placement=Placement(**placement), options=value.get("options", {}))

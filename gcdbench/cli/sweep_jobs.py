@@ -1,0 +1,96 @@
+"""From the missing runs of a sweep to jobs: where they are placed, and which of them an engine has already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gcdbench.plugins.specs import ExecutorSpec
+    from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
+    from gcdbench.runs.executors.base import Job
+    from gcdbench.runs.placement import Placement
+
+
+def local_placement(
+    *,
+    runs: Path,
+    data_root: Path | None,
+    device: str | None,
+    threads: int | None,
+    side_by_side: int,
+    accept_data_issues: bool,
+    disk_budget: str | None = None,
+) -> Placement:
+    """Runs on this machine share its cores."""
+    from gcdbench.core.work import available_cores
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import detect_gpu
+
+    share = max(1, available_cores() // side_by_side)
+    return Placement(
+        runs=runs,
+        data_root=data_root,
+        device=device or ("cuda" if detect_gpu() else "cpu"),
+        threads=threads or share,
+        workers=share,
+        accept_data_issues=accept_data_issues,
+        disk_budget=disk_budget,
+    )
+
+
+def remote_placement(
+    *,
+    runs: Path,
+    data_root: Path | None,
+    device: str | None,
+    threads: int | None,
+    side_by_side: int,
+    accept_data_issues: bool,
+    disk_budget: str | None = None,
+) -> Placement:
+    """What nobody asked for is decided where a run arrives, not here."""
+    from gcdbench.runs.executors.arrival import AUTO, before_leaving
+    from gcdbench.runs.placement import Placement
+
+    asked = Placement(
+        runs=runs, data_root=data_root, device=device or AUTO, threads=threads, accept_data_issues=accept_data_issues
+    )
+    return before_leaving(asked)
+
+
+def make_jobs(
+    plan: SuitePlan,
+    chosen: list[PlannedRun],
+    placement: Placement,
+    executor: str,
+    options: Mapping[str, object],
+) -> list[Job]:
+    """One job for each run, with what its row asks of the executor; the command line wins over the row."""
+    from gcdbench.runs.executors.base import Job
+
+    rows = {row.key: row.executor.get(executor, {}) for row in plan.suite.rows}
+    return [
+        Job(request=run.request, placement=placement, options={**rows.get(run.row, {}), **options}) for run in chosen
+    ]
+
+
+def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, quiet: bool) -> list[PlannedRun]:
+    """The runs to be done: not those that another engine has, but those that this one has, to be watched."""
+    from gcdbench.runs.executors.looking import look_at_queue
+    from gcdbench.runs.executors.queue import FOLDER, request_key
+
+    missing = plan.in_state("missing")
+    if not (runs / FOLDER).is_dir():
+        return missing
+    alive = {job.queued.key: job.queued.engine for job in look_at_queue(runs) if job.alive}
+    engine = {id(run): alive.get(request_key(run.request), "") for run in plan.runs}
+    elsewhere = [run for run in missing if engine[id(run)] not in ("", spec.name)]
+    if elsewhere and not quiet:
+        names = ", ".join(sorted({engine[id(run)] for run in elsewhere}))
+        click.echo(f"{len(elsewhere)} runs are left to {names}, which has them already.")
+    running = [run for run in plan.in_state("running") if engine[id(run)] == spec.name]
+    return [run for run in missing if engine[id(run)] in ("", spec.name)] + running

@@ -1,0 +1,133 @@
+"""Sweeps through a real Dask cluster in a namespace with ``lo`` alone: what a lost worker did is resumed elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.record import INTERRUPTED
+from tests.clusters.namespaces import Namespace, namespace, require_namespaces, require_only_loopback
+from tests.clusters.slurm_cluster import wait_for
+from tests.clusters.sweeps import finished, gcdbench, in_training, write_suite
+
+pytestmark = pytest.mark.cluster
+ADDRESS = "tcp://127.0.0.1:8786"
+DASK = ("--preset", "smoke", "--executor", "dask")
+
+
+class DaskCluster:
+    """A scheduler and its workers, as processes."""
+
+    def __init__(self, space: Namespace, folder: Path) -> None:
+        self.space = space
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """A process in the namespace; what it says goes to a file."""
+        with (self.folder / f"{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                self.space.command(sys.executable, "-m", *words), stdout=log, stderr=log, cwd=self.folder
+            )
+        self.processes.append(process)
+        return process
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """One run at a time."""
+        options = ("--nthreads", "1", "--nworkers", "1", "--memory-limit", "0", "--no-dashboard", "--host", "127.0.0.1")
+        return self.start("distributed.cli.dask_worker", ADDRESS, *options)
+
+
+def kill_with_children(process: subprocess.Popen[bytes], *, spare_runs: bool = False) -> None:
+    """SIGKILL to a worker, its nanny and, unless spared, the runs they started."""
+    try:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    for one in family:
+        try:
+            if not (spare_runs and "queue_worker" in " ".join(one.cmdline())):
+                one.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait(timeout=10)
+
+
+@contextmanager
+def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
+    """A scheduler without workers."""
+    with namespace("dask") as space:
+        require_only_loopback(space)
+        cluster = DaskCluster(space, folder)
+        try:
+            cluster.start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--no-dashboard")
+            yield cluster
+        finally:
+            for process in cluster.processes:
+                kill_with_children(process)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
+    pytest.importorskip("distributed")
+    require_namespaces()
+    (tmp_path / "dask").mkdir()
+    with dask_cluster(tmp_path / "dask") as found:
+        yield found
+
+
+@pytest.mark.parametrize("spare_runs", [False, True], ids=["with its runs", "alone"])
+def test_a_worker_dies_in_the_middle_of_training_and_its_run_goes_on_elsewhere(
+    cluster: DaskCluster, tmp_path: Path, undisturbed: dict[int, dict[str, str]], spare_runs: bool
+) -> None:
+    write_suite(tmp_path)
+    runs = tmp_path / "runs"
+    doomed, _ = cluster.start_worker(), cluster.start_worker()
+    options = ("--executor-set", f"address={ADDRESS}", "--threads", 1, "--runs", runs)
+    log = tmp_path / "sweep.log"
+    with log.open("wb") as output:
+        words = gcdbench("sweep", "six.toml", *DASK, *options)
+        sweep = subprocess.Popen(cluster.space.command(*words), cwd=tmp_path, stdout=output, stderr=output)
+    wait_for(lambda: len(in_training(runs)) == 2 or sweep.poll() is not None, "a run in training on each worker", 240)
+    kill_with_children(doomed, spare_runs=spare_runs)
+    assert sweep.wait(timeout=600) == 0, log.read_text()
+    assert finished(runs) == undisturbed
+    assert any(RunDirectory(path.parent).record().resumed for path in runs.glob("*/*/*/run.json"))
+
+
+def test_without_an_address_the_machine_is_the_cluster_and_ctrl_c_leaves_runs_that_can_be_resumed(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("distributed")
+    require_namespaces()
+    write_suite(tmp_path, epochs=2000)
+    with namespace("dask") as space:
+        words = gcdbench("sweep", "six.toml", *DASK, "-j", 1, "--seeds", 0, "--runs", "runs")
+        sweep = subprocess.Popen(space.command(*words), cwd=tmp_path, stderr=subprocess.PIPE)
+        try:
+            wait_for(lambda: in_training(tmp_path / "runs") or sweep.poll() is not None, "a run in training", 240)
+            family = psutil.Process(sweep.pid).children(recursive=True)
+            listening = {
+                connection.laddr.ip
+                for process in (psutil.Process(sweep.pid), *family)
+                for connection in process.net_connections("tcp")
+                if connection.status == psutil.CONN_LISTEN
+            }
+            sweep.send_signal(signal.SIGINT)
+            sweep.wait(timeout=90)
+        finally:
+            sweep.kill()
+    assert sweep.returncode == 130
+    [path] = (tmp_path / "runs").glob("*/*/*/run.json")
+    assert RunDirectory(path.parent).status() == INTERRUPTED
+    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family)
+    assert listening <= {"127.0.0.1", "::1"}, os.linesep.join(listening)
