@@ -102,7 +102,7 @@ def command(
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
-        click.echo(headline(plan, request))
+        click.echo(headline(plan, request, placement))
     result = _execute(plan, placement, quiet=quiet or not main_rank)
     if not main_rank:
         return
@@ -118,8 +118,8 @@ def _default_device() -> str:
     return "cuda" if detect_gpu() else "cpu"
 
 
-def headline(plan: RunPlan, request: RunRequest) -> str:
-    """The first line of output: preset, backbone, size, epochs and protocol."""
+def headline(plan: RunPlan, request: RunRequest, placement: Placement) -> str:
+    """The first line of output: preset, backbone, size, epochs, protocol, and how long it will take."""
     settings = plan.settings
     said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
     parts = [f"{plan.method.name} on {request.dataset}: {said}", f"protocol {plan.protocol.name}", f"seed {plan.seed}"]
@@ -127,22 +127,30 @@ def headline(plan: RunPlan, request: RunRequest) -> str:
         parts.append(f"backbone {settings.backbone}")
     parts.append(f"{settings.image_size} px")
     if plan.method.trained:
-        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan)]
+        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan, placement)]
     return ", ".join(parts)
 
 
-def _expected_duration(plan: RunPlan) -> str:
-    from gcdbench.datasets.card import load_card
-    from gcdbench.runs.presets import get_preset
+def _expected_duration(plan: RunPlan, placement: Placement) -> str:
+    """Where this machine was not measured yet, that is done now, unless the run itself is hardly longer."""
+    from gcdbench.core.places import cache_dir
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.runs.duration import SHORT, count_images, expected_seconds
+    from gcdbench.runs.machine_speed import measure_speed, recall_speed
 
-    total = load_card(Path(plan.dataset.card)).total if plan.dataset.card else None
-    if plan.dataset_name == "phantom" and "n_per_class" in plan.dataset_options:
-        text = plan.dataset_options["n_per_class"]
-        total = 8 * int(text) if text.isdecimal() else None  # phantom itself refuses what is no number
-    if total is None:
+    manager = get_manager()
+    count = count_images(plan, manager, placement.data_root)
+    if count is None:
         return "duration unknown"
-    seconds = plan.training.epochs * total * 2 / get_preset(plan.preset).views_per_second
-    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {max(seconds, 5):.0f} s"
+    cache, device = placement.cache or cache_dir(), placement.device
+    if recall_speed(cache, plan, device=device) is None:
+        if plan.training.epochs * count.training <= SHORT:
+            return "less than a minute"
+        measure_speed(cache, plan, manager, device=device)
+    seconds = expected_seconds(plan, count, threads=placement.threads, device=device, cache=cache)
+    if seconds is None:
+        return "duration unknown"
+    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
 
 
 def _execute(plan: RunPlan, placement: Placement, *, quiet: bool) -> RunResult:

@@ -13,6 +13,7 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
+    from gcdbench.plugins.manager import PluginManager
     from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
     from gcdbench.runs.executors.base import Outcome
     from gcdbench.runs.plan import Placement
@@ -86,18 +87,6 @@ def command(
     manager = get_manager()
     warn_of_plugins(manager)
     backend = manager.get("executors", executor)
-    plan = plan_suite(
-        load_suite(suite_name),
-        preset,
-        manager,
-        cell_records(load_runs(runs)),
-        data_root=data_root,
-        seeds=parse_seeds(seeds) if seeds else None,
-        protocol=protocol,
-        rows=rows,
-        datasets=datasets,
-        stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
-    )
     cores = available_cores()
     side_by_side = parallel or max(1, cores // 2)
     placement = Placement(
@@ -109,6 +98,26 @@ def command(
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
     )
+    suite, records = load_suite(suite_name), cell_records(load_runs(runs))
+
+    def make_suite_plan() -> SuitePlan:
+        return plan_suite(
+            suite,
+            preset,
+            manager,
+            records,
+            data_root=data_root,
+            seeds=parse_seeds(seeds) if seeds else None,
+            protocol=protocol,
+            rows=rows,
+            datasets=datasets,
+            stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
+            threads=placement.threads,
+        )
+
+    plan = make_suite_plan()
+    if _measure_machine(plan, placement, manager):
+        plan = make_suite_plan()
     if as_json and dry_run:
         echo_json(_plain(plan))
         return
@@ -129,6 +138,24 @@ def command(
     nothing_possible = bool(plan.runs) and len(impossible) == len(plan.runs)
     if failed or unmeasured or nothing_possible or any(run.mistaken for run in impossible):
         raise SystemExit(1)
+
+
+def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManager) -> bool:
+    """Measure each network of missing runs of unknown length that was not measured on this machine yet, once."""
+    from gcdbench.runs.executors.base import Job
+    from gcdbench.runs.machine_speed import measure_in_child
+    from gcdbench.runs.plan import make_plan
+
+    measured: set[tuple[str, int]] = set()
+    for run in plan.in_state("missing"):
+        if run.seconds is not None:
+            continue
+        planned = make_plan(run.request, manager)
+        network = (planned.settings.backbone, planned.settings.image_size)
+        if planned.method.trained and network not in measured:
+            measured.add(network)
+            measure_in_child(Job(request=run.request, placement=placement))
+    return bool(measured)
 
 
 def _name(request: Any) -> str:

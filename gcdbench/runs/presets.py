@@ -16,8 +16,7 @@ class RunSettings:
     """Settings of a run that are neither the engine's nor the method's.
 
     weights: a weight file for the backbone, ``"none"`` for random ones (only when asked for), None for the default.
-    views: ``"online"`` augments in every step; ``"bank:V"`` draws from V stored views per image, ``"bank8:V"`` from
-        views stored in 8 bits, ``"rolling:V"`` replaces one of them in each epoch; ``"auto"`` goes by a disk budget.
+    views: ``"online"`` augments anew in every step; ``"bank:V"`` draws from V stored views an image.
     """
 
     backbone: str = "efficientnet-lite0"
