@@ -21,6 +21,7 @@ from gcdbench.cli.options import (
 
 if TYPE_CHECKING:
     from gcdbench.runs.execution import Execution
+    from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import Plan
     from gcdbench.runs.request import Request
     from gcdbench.runs.runner import RunResult
@@ -115,7 +116,7 @@ def command(
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
-        click.echo(headline(plan, request))
+        click.echo(headline(plan, request, placement))
     result = _execute(Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank)
     if not main_rank:
         return
@@ -131,8 +132,8 @@ def _default_device() -> str:
     return "cuda" if detect_gpu() else "cpu"
 
 
-def headline(plan: Plan, request: Request) -> str:
-    """The first line of output: preset, backbone, size, epochs and protocol."""
+def headline(plan: Plan, request: Request, placement: Placement) -> str:
+    """The first line of output: preset, backbone, size, epochs, protocol, and how long it will take."""
     settings = plan.settings
     said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
     parts = [f"{plan.method.name} on {request.dataset}: {said}", f"protocol {plan.protocol.name}", f"seed {plan.seed}"]
@@ -140,20 +141,30 @@ def headline(plan: Plan, request: Request) -> str:
         parts.append(f"backbone {settings.backbone}")
     parts.append(f"{settings.image_size} px")
     if plan.method.trained:
-        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan)]
+        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan, placement)]
     return ", ".join(parts)
 
 
-def _expected_duration(plan: Plan) -> str:
-    from gcdbench.datasets.catalogue import expected_images
+def _expected_duration(plan: Plan, placement: Placement) -> str:
+    """Where this machine was not measured yet, that is done now, unless the run itself is hardly longer."""
+    from gcdbench.core.places import cache_dir
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.runs.presets import get_preset
+    from gcdbench.runs.duration import SHORT, count_images, expected_seconds
+    from gcdbench.runs.machine_speed import measure_speed, recall_speed
 
-    total = expected_images(plan.dataset, plan.dataset_options, argument=plan.dataset_argument)
-    if total is None:
+    manager = get_manager()
+    count = count_images(plan, manager, placement.data_root)
+    if count is None:
         return "duration unknown"
-    seconds = plan.training.epochs * total * 2 / get_preset(plan.preset, get_manager()).views_per_second
-    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {max(seconds, 5):.0f} s"
+    cache, device = placement.cache or cache_dir(), placement.device
+    if recall_speed(cache, plan, device=device) is None:
+        if plan.training.epochs * count.training <= SHORT:
+            return "less than a minute"
+        measure_speed(cache, plan, manager, device=device)
+    seconds = expected_seconds(plan, count, threads=placement.threads, device=device, cache=cache)
+    if seconds is None:
+        return "duration unknown"
+    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
 
 
 def _execute(execution: Execution, *, quiet: bool) -> RunResult:

@@ -13,6 +13,7 @@ import click
 from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
+    from gcdbench.plugins.manager import PluginManager
     from gcdbench.reporting.suites.planning import SuitePlan
     from gcdbench.runs.executors.base import Job, Outcome
     from gcdbench.runs.placement import Placement
@@ -101,18 +102,6 @@ def command(
     require_preset(spec, preset)
     options = dict(parse_assignment(text) for text in executor_assignments)
     backend = make_executor(spec, options)
-    plan = plan_suite(
-        load_suite(suite_name, manager),
-        preset or "laptop",
-        manager,
-        cell_records(load_runs(runs)),
-        data_root=data_root,
-        seeds=parse_seeds(seeds) if seeds else None,
-        protocol=protocol,
-        rows=rows,
-        datasets=datasets,
-        stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
-    )
     side_by_side = parallel or (0 if spec.remote else max(1, available_cores() // 2))
     place = remote_placement if spec.remote else local_placement
     placement = place(
@@ -124,6 +113,26 @@ def command(
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
     )
+    suite, records = load_suite(suite_name, manager), cell_records(load_runs(runs))
+
+    def make_suite_plan() -> SuitePlan:
+        return plan_suite(
+            suite,
+            preset or "laptop",
+            manager,
+            records,
+            data_root=data_root,
+            seeds=parse_seeds(seeds) if seeds else None,
+            protocol=protocol,
+            rows=rows,
+            datasets=datasets,
+            stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
+            threads=placement.threads,
+        )
+
+    plan = make_suite_plan()
+    if not spec.remote and _measure_machine(plan, placement, manager):
+        plan = make_suite_plan()
     if as_json and dry_run:
         echo_json(_plain(plan))
         return
@@ -153,6 +162,24 @@ def command(
     nothing_possible = bool(plan.runs) and len(impossible) == len(plan.runs)
     if failed or unmeasured or nothing_possible or any(run.mistaken for run in impossible):
         raise SystemExit(1)
+
+
+def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManager) -> bool:
+    """Measure each network of missing runs of unknown length that was not measured on this machine yet, once."""
+    from gcdbench.runs.executors.base import Job
+    from gcdbench.runs.machine_speed import measure_in_child
+    from gcdbench.runs.plan import make_plan
+
+    measured: set[tuple[str, int]] = set()
+    for run in plan.in_state("missing"):
+        if run.seconds is not None:
+            continue
+        planned = make_plan(run.request, manager)
+        network = (planned.settings.backbone, planned.settings.image_size)
+        if planned.method.trained and network not in measured:
+            measured.add(network)
+            measure_in_child(Job(request=run.request, placement=placement))
+    return bool(measured)
 
 
 def _name(request: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -63,7 +64,7 @@ def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None)
     if key is None:
         remove_leftovers(cache)
         if kind is None:
-            for folder in ("hashes", "checksums"):
+            for folder in ("hashes", "checksums", "speed"):
                 remove(cache / folder)
             # The files alone: another process may be compiling in a folder beside them.
             for file in (cache / "kernels").glob("*.so*"):
@@ -138,12 +139,25 @@ def _size(folder: Path) -> int:
         return 0
 
 
-def _title(folder: Path) -> str:
+def describe_entries(cache: Path, kind: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folder of each entry of one kind, and what its description says; those without one are left out."""
+    for folder in _folders(cache / kind):
+        meta = _read_meta(folder)
+        if meta is not None and not folder.name.startswith("."):
+            yield folder, meta
+
+
+def _read_meta(folder: Path) -> dict[str, Any] | None:
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return "damaged"
-    return str(meta.get("title", "")) if isinstance(meta, dict) else "damaged"
+        return None
+    return meta if isinstance(meta, dict) else None
+
+
+def _title(folder: Path) -> str:
+    meta = _read_meta(folder)
+    return "damaged" if meta is None else str(meta.get("title", ""))
 
 
 def _last_use(folder: Path) -> float:

@@ -105,6 +105,7 @@ def keep_only(cache: Path, recipe: Recipe, names: Collection[str]) -> None:
 
 def _in_memory(recipe: Recipe) -> dict[str, NDArray[Any]]:
     arrays = {}
+    recipe.begin(tuple(recipe.forms), sum(form.size for form in recipe.forms.values()))
     for name, form in recipe.forms.items():
         arrays[name] = np.empty(form.shape, dtype=form.dtype)
         recipe.fill(name, arrays[name])

@@ -44,6 +44,7 @@ def parse_views(text: str) -> ViewSetting:
             kind: Kind = "rolling" if rolling else "bank" if match[1] == "bank" else "bank8"
             return ViewSetting(kind=kind, count=count, fresh=fresh)
     raise ConfigError(
-        f"views must be 'online', 'auto', 'bank:V', 'bank8:V' or 'rolling:V', V from 2 to {MAX_VIEWS}, not '{text}'.",
+        f"views must be 'online', 'auto', or 'bank:V', 'bank8:V', 'rolling:V' with V from 2 to {MAX_VIEWS}, not"
+        f" '{text}'.",
         hint="For example bank:16, or rolling:8/2 for eight stored views, two of them new in each epoch.",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError
-from gcdbench.datasets.catalogue import expected_images, open_dataset
+from gcdbench.datasets.catalogue import open_dataset
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.suites.finding import RunFinder, plan_fingerprint
@@ -20,8 +20,8 @@ from gcdbench.reporting.suites.model import (
     require_protocol,
     stand_in_column,
 )
+from gcdbench.runs.duration import ImageCount, count_images, expected_seconds
 from gcdbench.runs.plan import Plan, make_plan, split_dataset_name
-from gcdbench.runs.presets import get_preset
 from gcdbench.runs.record import DONE, RUNNING
 from gcdbench.runs.request import Request
 
@@ -77,13 +77,17 @@ def plan_suite(
     rows: Sequence[str] = (),
     datasets: Sequence[str] = (),
     stand_in: StandIn | None = None,
+    threads: int | None = None,
 ) -> SuitePlan:
-    """Plan the grid; runs that several cells share (one stand-in for four datasets) are planned once."""
+    """Plan the grid; runs that several cells share (one stand-in for four datasets) are planned once.
+
+    threads: of each run, for the time it is expected to take.
+    """
     require_protocol(suite, protocol, manager)
     preset = suite.preset(preset_name)
     stand_in = stand_in or preset.stand_in
     finder = RunFinder(records, manager)
-    estimate = _Estimate(records, manager)
+    estimate = _Estimate(records, manager, data_root, threads)
     planned: dict[str, PlannedRun] = {}
     stand_ins: dict[str, str] = {}
     chosen_rows = suite.rows_named(rows)
@@ -138,11 +142,16 @@ def _plan_one(
 
 
 class _Estimate:
-    """Expected durations: the median of like runs in the store, else the preset's rough figure."""
+    """Expected durations: the median of like runs in the store, else what this machine's speed tells."""
 
-    def __init__(self, records: Sequence[CellRecord], manager: PluginManager) -> None:
-        self._manager = manager
+    def __init__(
+        self, records: Sequence[CellRecord], manager: PluginManager, data_root: Path | None, threads: int | None
+    ) -> None:
         self._known: dict[tuple[str, ...], list[float]] = {}
+        self._counts: dict[tuple[str, ...], ImageCount | None] = {}
+        self._manager = manager
+        self._data_root = data_root
+        self._threads = threads
         for record in records:
             if record.status == DONE and record.seconds is not None:
                 like = (record.dataset, record.preset)
@@ -153,8 +162,12 @@ class _Estimate:
         like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
         if like:
             return statistics.median(like)
-        total = expected_images(plan.dataset, plan.dataset_options, argument=plan.dataset_argument)
-        if total is None:
-            return None
-        passes = plan.training.epochs * 2 if plan.method.trained else 1
-        return passes * total / get_preset(plan.preset, self._manager).views_per_second
+        count = self._count(plan)
+        return None if count is None else expected_seconds(plan, count, threads=self._threads)
+
+    def _count(self, plan: Plan) -> ImageCount | None:
+        """Images of the plan's dataset, looked for once."""
+        key = (plan.dataset_text, *map(str, sorted(plan.dataset_options.items())))
+        if key not in self._counts:
+            self._counts[key] = count_images(plan, self._manager, self._data_root)
+        return self._counts[key]
