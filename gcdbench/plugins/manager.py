@@ -31,6 +31,7 @@ from gcdbench.plugins.specs import (
     API_VERSION,
     DEPRECATED_API,
     LOCAL_MODULE,
+    ArgumentSpec,
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
@@ -236,8 +237,15 @@ class PluginManager:
         return [self._registries[kind][name].spec for name in self.names(kind)]
 
     def get(self, kind: str, name: str) -> Any:
-        """The spec called ``name``; unknown names get the nearest match, broken plugins their stored error."""
+        """The spec called ``name``; unknown names get the nearest match, broken plugins their stored error.
+
+        ``family:argument`` is looked up as ``family`` and bound to the argument, where its spec knows arguments.
+        """
         registry = self._registries[kind]
+        key, _, argument = name.partition(":")
+        family = registry[key].spec if key in registry else None
+        if isinstance(family, ArgumentSpec):
+            return family.bound(argument or None)
         if name in registry:
             return registry[name].spec
         singular = kind.removesuffix("s")
