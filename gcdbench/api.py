@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
+    from gcdbench.runs.observers.base import Observer
+    from gcdbench.runs.observers.figures import Figures, figures_of_event, figures_of_scores
     from gcdbench.runs.plan import Placement, RunRequest
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
@@ -54,6 +56,11 @@ _LAZY = {
     "load_weights": "gcdbench.models.weights:load_exactly",
     "locate_weights": "gcdbench.models.weights:locate",
     "read_weights": "gcdbench.models.weights:read_state",
+    # An observer
+    "Figures": "gcdbench.runs.observers.figures:Figures",
+    "Observer": "gcdbench.runs.observers.base:Observer",
+    "figures_of_event": "gcdbench.runs.observers.figures:figures_of_event",
+    "figures_of_scores": "gcdbench.runs.observers.figures:figures_of_scores",
     # An executor
     "EventListener": "gcdbench.runs.executors.base:EventListener",
     "Executor": "gcdbench.runs.executors.base:Executor",
@@ -85,6 +92,7 @@ __all__ = [
     "DatasetSource",
     "EventListener",
     "Executor",
+    "Figures",
     "GCDBenchError",
     "GCDData",
     "ImageSet",
@@ -92,6 +100,7 @@ __all__ = [
     "JobListener",
     "Method",
     "NotNegative",
+    "Observer",
     "Outcome",
     "ParametricMethod",
     "Placement",
@@ -111,6 +120,8 @@ __all__ = [
     "WeightsFile",
     "decode_job",
     "encode_job",
+    "figures_of_event",
+    "figures_of_scores",
     "frozen_features",
     "load_card",
     "load_weights",

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, given_settings, json_option, runs_option, warn_of_plugins
+from gcdbench.cli.options import (
+    data_root_option,
+    echo_json,
+    given_settings,
+    json_option,
+    observe_option,
+    runs_option,
+    warn_of_plugins,
+)
 
 if TYPE_CHECKING:
     from gcdbench.runs.plan import Placement, RunPlan, RunRequest
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Run again although the run is done.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on a dataset with known problems, and record them.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@observe_option
 @data_root_option
 @runs_option
 @json_option
@@ -58,6 +67,7 @@ def command(
     force: bool,
     accept_data_issues: bool,
     quiet: bool,
+    observe: tuple[str, ...],
     data_root: Path | None,
     runs: Path,
     as_json: bool,
@@ -65,6 +75,7 @@ def command(
     """Train a method on a dataset, predict D_u (and the test part), score."""
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
+    from gcdbench.runs.observers.watch import require_observers
     from gcdbench.runs.plan import Placement, make_plan
     from gcdbench.runs.request_file import merge_request
 
@@ -84,6 +95,7 @@ def command(
     )
     manager = get_manager()
     warn_of_plugins(manager)
+    require_observers(observe, manager)
     plan = make_plan(request, manager)
     for key in plan.without_effect(settings):
         click.echo(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
@@ -96,6 +108,7 @@ def command(
         resume=resume,
         force=force,
         accept_data_issues=accept_data_issues,
+        observe=observe,
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
+from gcdbench.cli.options import data_root_option, echo_json, json_option, observe_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
     from gcdbench.reporting.suites.planning import PlannedRun, SuitePlan
@@ -47,6 +47,7 @@ class Spent:
 @click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
 @click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
 @click.option("--dry-run", is_flag=True, help="Show what exists, what is missing and what it may cost; run nothing.")
+@observe_option
 @data_root_option
 @runs_option
 @json_option
@@ -64,6 +65,7 @@ def command(
     device: str | None,
     accept_data_issues: bool,
     dry_run: bool,
+    observe: tuple[str, ...],
     data_root: Path | None,
     runs: Path,
     as_json: bool,
@@ -79,10 +81,12 @@ def command(
     from gcdbench.reporting.suites.seeds import parse_seeds
     from gcdbench.reporting.tables.records import cell_records
     from gcdbench.runs.index import load_runs
+    from gcdbench.runs.observers.watch import require_observers
     from gcdbench.runs.plan import Placement, detect_gpu
 
     manager = get_manager()
     warn_of_plugins(manager)
+    require_observers(observe, manager)
     backend = manager.get("executors", executor)
     plan = plan_suite(
         load_suite(suite_name),
@@ -105,6 +109,7 @@ def command(
         threads=threads or max(1, cores // side_by_side),
         workers=max(1, cores // side_by_side),
         accept_data_issues=accept_data_issues,
+        observe=observe,
     )
     if as_json and dry_run:
         echo_json(_plain(plan))

@@ -9,6 +9,7 @@ from gcdbench.plugins.specs import (
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    ObserverSpec,
     Spec,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "ExecutorSpec",
     "MethodSpec",
     "MetricSpec",
+    "ObserverSpec",
     "Score",
     "Spec",
     "hookimpl",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from gcdbench.plugins.specs import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec
+    from gcdbench.plugins.specs import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, ObserverSpec
 
 PROJECT = "gcdbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -38,6 +38,11 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:  # type: ignore[empty-body]
 @hookspec
 def gcdbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
     """Ways of executing planned runs that this plugin offers."""
+
+
+@hookspec
+def gcdbench_observers() -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
+    """Observers this plugin offers by name: a run is watched by those that ``--observe`` names."""
 
 
 @hookspec

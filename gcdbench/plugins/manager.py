@@ -37,6 +37,7 @@ from gcdbench.plugins.specs import (
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    ObserverSpec,
     Spec,
 )
 
@@ -49,6 +50,7 @@ HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
     "metrics": ("gcdbench_metrics", MetricSpec),
     "backbones": ("gcdbench_backbones", BackboneSpec),
     "executors": ("gcdbench_executors", ExecutorSpec),
+    "observers": ("gcdbench_observers", ObserverSpec),
 }
 BUILTIN_MODULES = (
     "gcdbench.datasets.builtin",
@@ -56,6 +58,7 @@ BUILTIN_MODULES = (
     "gcdbench.metrics.builtin",
     "gcdbench.models.builtin",
     "gcdbench.runs.executors.builtin",
+    "gcdbench.runs.observers.builtin",
 )
 
 
@@ -88,7 +91,7 @@ class _Registered:
 
 
 class PluginManager:
-    """Loads plugins and holds the five registries."""
+    """Loads plugins and holds the registries."""
 
     def __init__(self, *, points: Sequence[EntryPoint] | None = None, files: Iterable[Path] = ()) -> None:
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)

@@ -186,3 +186,21 @@ class ExecutorSpec(Spec):
     """An executor: ``factory`` points at a class like :class:`gcdbench.runs.executors.base.Executor`."""
 
     kind: ClassVar[str] = "executor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserverSpec(ArgumentSpec):
+    """An observer: ``factory`` is called with the directory of a run, and ``argument=`` where the user gave one, and
+    returns a :class:`gcdbench.runs.observers.base.Observer`.
+
+    ``requires`` names modules that must be installed; ``extra`` the extra of gcdbench that brings them.
+    """
+
+    kind: ClassVar[str] = "observer"
+
+    requires: tuple[str, ...] = ()
+    extra: str | None = None
+
+    def bound(self, argument: str | None) -> Self:
+        """The spec for one argument; an observer decides itself what it does without."""
+        return replace(self, argument=argument) if argument else self

@@ -56,6 +56,7 @@ class Placement:
     resume: bool = True
     force: bool = False
     accept_data_issues: bool = False
+    observe: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

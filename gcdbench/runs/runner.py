@@ -30,6 +30,7 @@ from gcdbench.images.image_store import ImageStore, prepare_store
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, RunDirectory
 from gcdbench.runs.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
+from gcdbench.runs.observers.watch import Watch
 from gcdbench.runs.plan import Placement, RunPlan, identity_of
 from gcdbench.runs.predictions import save_arrays
 from gcdbench.splits.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
@@ -167,9 +168,10 @@ def _run_and_score(
     """The part of a run whose failure is recorded in its directory."""
     record = directory.record()
     resumed = False
+    watch = Watch(placement.observe, manager, directory.path)
 
     def notify(hook: str, **arguments: Any) -> None:
-        for failure in manager.notify(hook, **arguments):
+        for failure in (*manager.notify(hook, **arguments), *watch.notify(hook, **arguments)):
             directory.append_event({"type": "observer-failed", "error": failure})
 
     def log(event: Mapping[str, Any]) -> None:
