@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
+    from gcdbench.runs.observers.base import Observer
+    from gcdbench.runs.observers.figures import Figures, figures_of_event, figures_of_scores
     from gcdbench.runs.placement import Placement
     from gcdbench.runs.record import Record, Scores
     from gcdbench.runs.request import Request
@@ -67,6 +69,11 @@ _LAZY = {
     # A saved model
     "Model": "gcdbench.models.predict:Model",
     "load_model": "gcdbench.models.predict:load_model",
+    # An observer
+    "Figures": "gcdbench.runs.observers.figures:Figures",
+    "Observer": "gcdbench.runs.observers.base:Observer",
+    "figures_of_event": "gcdbench.runs.observers.figures:figures_of_event",
+    "figures_of_scores": "gcdbench.runs.observers.figures:figures_of_scores",
     # An executor
     "EventListener": "gcdbench.runs.executors.base:EventListener",
     "Executor": "gcdbench.runs.executors.base:Executor",
@@ -112,6 +119,7 @@ __all__ = [
     "Event",
     "EventListener",
     "Executor",
+    "Figures",
     "GCDBenchError",
     "GCDData",
     "ImageSet",
@@ -121,6 +129,7 @@ __all__ = [
     "Method",
     "Model",
     "NotNegative",
+    "Observer",
     "Outcome",
     "ParametricMethod",
     "Placement",
@@ -147,6 +156,8 @@ __all__ = [
     "encode_event",
     "encode_job",
     "feature_maps",
+    "figures_of_event",
+    "figures_of_scores",
     "frozen_features",
     "load_card",
     "load_model",

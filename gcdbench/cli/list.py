@@ -6,14 +6,14 @@ import click
 
 from gcdbench.cli.options import echo_json, json_option
 
-KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "presets", "suites", "plugins")
+KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "observers", "presets", "suites", "plugins")
 
 
 @click.command("list")
 @click.argument("kind", type=click.Choice(KINDS))
 @json_option
 def command(kind: str, as_json: bool) -> None:
-    """List methods, datasets, metrics, backbones, executors, presets, suites or plugins."""
+    """List methods, datasets, metrics, backbones, executors, observers, presets, suites or plugins."""
     from contextlib import suppress
     from dataclasses import asdict
 

@@ -56,6 +56,16 @@ def protocol_option(function: F) -> F:
     )(function)
 
 
+def observe_option(function: F) -> F:
+    """``--observe``: who watches a run; may be repeated."""
+    return click.option(
+        "--observe",
+        multiple=True,
+        metavar="NAME[:ARGUMENT]",
+        help="Tell an observer what happens, for example tensorboard ('gcdbench list observers'). May be repeated.",
+    )(function)
+
+
 def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[str, object]:
     """What ``--set`` and ``--backbone`` say; one setting with two values is refused."""
     from gcdbench.core.config import parse_assignment

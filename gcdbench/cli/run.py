@@ -13,6 +13,7 @@ from gcdbench.cli.options import (
     echo_json,
     given_settings,
     json_option,
+    observe_option,
     preset_option,
     protocol_option,
     runs_option,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Run again although the run is done.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on a dataset with known problems, and record them.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@observe_option
 @data_root_option
 @runs_option
 @json_option
@@ -72,6 +74,7 @@ def command(
     force: bool,
     accept_data_issues: bool,
     quiet: bool,
+    observe: tuple[str, ...],
     data_root: Path | None,
     runs: Path,
     as_json: bool,
@@ -80,6 +83,7 @@ def command(
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.execution import Execution
+    from gcdbench.runs.observers.watch import require_observers
     from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import make_plan
     from gcdbench.runs.request_file import merge_request
@@ -100,6 +104,7 @@ def command(
     )
     manager = get_manager()
     warn_of_plugins(manager)
+    require_observers(observe, manager)
     plan = make_plan(request, manager)
     for key in plan.without_effect(settings):
         click.echo(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
@@ -113,6 +118,7 @@ def command(
         force=force,
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
+        observe=observe,
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:

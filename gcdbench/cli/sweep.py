@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option, warn_of_plugins
+from gcdbench.cli.options import data_root_option, echo_json, json_option, observe_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -57,6 +57,7 @@ class Spent:
 @click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
 @click.option("--dry-run", is_flag=True, help="Show what exists, what is missing and what it may cost; run nothing.")
+@observe_option
 @data_root_option
 @runs_option
 @json_option
@@ -77,6 +78,7 @@ def command(
     disk_budget: str | None,
     accept_data_issues: bool,
     dry_run: bool,
+    observe: tuple[str, ...],
     data_root: Path | None,
     runs: Path,
     as_json: bool,
@@ -95,9 +97,11 @@ def command(
     from gcdbench.reporting.suites.seeds import parse_seeds
     from gcdbench.runs.executors.making import make_executor, require_preset
     from gcdbench.runs.index import load_runs
+    from gcdbench.runs.observers.watch import require_observers
 
     manager = get_manager()
     warn_of_plugins(manager)
+    require_observers(observe, manager)
     spec = manager.get("executors", executor)
     require_preset(spec, preset)
     options = dict(parse_assignment(text) for text in executor_assignments)
@@ -112,6 +116,7 @@ def command(
         side_by_side=side_by_side,
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
+        observe=observe,
     )
     suite, records = load_suite(suite_name, manager), cell_records(load_runs(runs))
 

@@ -24,6 +24,7 @@ def local_placement(
     side_by_side: int,
     accept_data_issues: bool,
     disk_budget: str | None = None,
+    observe: tuple[str, ...] = (),
 ) -> Placement:
     """Runs on this machine share its cores."""
     from gcdbench.core.work import available_cores
@@ -39,6 +40,7 @@ def local_placement(
         workers=share,
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
+        observe=observe,
     )
 
 
@@ -51,6 +53,7 @@ def remote_placement(
     side_by_side: int,
     accept_data_issues: bool,
     disk_budget: str | None = None,
+    observe: tuple[str, ...] = (),
 ) -> Placement:
     """What nobody asked for is decided where a run arrives, not here."""
     from gcdbench.runs.executors.arrival import AUTO, before_leaving

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from gcdbench.plugins.hookspecs import hookimpl
 from gcdbench.plugins.specs import BackboneSpec
 
+DINO = "Caron et al., Emerging Properties in Self-Supervised Vision Transformers, ICCV 2021"
+DINOV2 = "Oquab et al., DINOv2: Learning Robust Visual Features without Supervision, TMLR 2024"
+
 
 @hookimpl
 def gcdbench_backbones() -> Iterable[BackboneSpec]:
-    """EfficientNet-Lite0 and Lite2, ResNet-18, ResNet-50 and ViT-B/16."""
+    """EfficientNet-Lites, ResNets, the transformers of DINO and DINOv2, and whatever timm has."""
     return [
         BackboneSpec(
             name="efficientnet-lite0",
@@ -49,8 +52,36 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:
             name="vit-b16",
             factory="gcdbench.models.vit:load_vit_b16",
             summary="ViT-B/16, DINO; the last block trains; 224 px only",
-            citation="Caron et al., Emerging Properties in Self-Supervised Vision Transformers, ICCV 2021",
+            citation=DINO,
             tags=("vit", "self-supervised"),
-            extra="vit",
+            extra="timm",
+        ),
+        *(
+            BackboneSpec(
+                name=name,
+                factory="gcdbench.models.dino:load_dino",
+                summary=f"{summary}; the last block trains",
+                citation=citation,
+                tags=("vit", "self-supervised"),
+                extra="timm",
+                identify="gcdbench.models.dino_weights:identify_dino",
+                argument=name,
+            )
+            for name, summary, citation in (
+                ("dino-vits16", "ViT-S/16, DINO", DINO),
+                ("dino-vitb16", "ViT-B/16, DINO", DINO),
+                ("dinov2-vits14", "ViT-S/14, DINOv2", DINOV2),
+                ("dinov2-vitb14", "ViT-B/14, DINOv2", DINOV2),
+            )
+        ),
+        BackboneSpec(
+            name="timm",
+            factory="gcdbench.models.timm_network:load_timm",
+            summary="timm:<name>, any network of timm with a map or tokens; its last stage or block trains",
+            citation="Wightman, PyTorch Image Models, 2019",
+            tags=("cnn", "vit"),
+            extra="timm",
+            identify="gcdbench.models.timm_weights:identify_timm",
+            takes_argument=True,
         ),
     ]

@@ -1,8 +1,7 @@
-"""ViT-B/16 with DINO weights, cut before its last block. Needs timm (the extra ``vit``)."""
+"""ViT-B/16 with DINO weights, cut before its last block. Needs timm (the extra ``timm``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,20 +9,13 @@ from torch import Tensor, nn
 
 from gcdbench.core.errors import ConfigError, WeightsError
 from gcdbench.models.backbone import Backbone, TailOutput
+from gcdbench.models.dino_weights import locate_dino
 from gcdbench.models.torchvision_shim import import_torchvision
-from gcdbench.models.weights import NO_WEIGHTS, WeightsFile, load_exactly, locate, read_state
+from gcdbench.models.weights import NO_WEIGHTS, load_exactly, read_state
 
-FILE_NAME = "dino_vitbase16_pretrain.pth"
-URL = f"https://dl.fbaipublicfiles.com/dino/dino_vitbase16_pretrain/{FILE_NAME}"
 SIZE = 224
 PATCH = 16
 WIDTH = 768
-
-ADVICE = (
-    f"Put '{FILE_NAME}' into torch's cache (~/.cache/torch/hub/checkpoints),"
-    " or give the file with --set weights=<file>, or run once on a machine that is online, where it is downloaded;"
-    " --backbone efficientnet-lite0 works offline, because its weights come with the installation."
-)
 
 
 class ViTPrefix(nn.Module):
@@ -82,12 +74,6 @@ class ViTB16(Backbone):
         return TailOutput(map=tokens[:, :, 1:].unflatten(2, (side, side)), pooled=tokens[:, :, 0])
 
 
-def _published() -> WeightsFile:
-    cached = Path(torch.hub.get_dir()) / "checkpoints" / FILE_NAME
-    # Meta publishes no digest for this file; the one found is recorded in the run's identity instead.
-    return WeightsFile(file_name=FILE_NAME, sha256="", places=(cached,), url=URL)
-
-
 def load_vit_b16(weights: str | None = None) -> ViTB16:
     """ViT-B/16 with DINO weights, those of the file ``weights``, or random ones (``"none"``)."""
     import_torchvision()  # timm imports torchvision
@@ -95,7 +81,7 @@ def load_vit_b16(weights: str | None = None) -> ViTB16:
         from timm.models.vision_transformer import VisionTransformer
     except ImportError as error:
         raise WeightsError(
-            "The backbone vit-b16 needs timm, which is not installed.", hint="pip install 'gcdbench[vit]'"
+            "The backbone vit-b16 needs timm, which is not installed.", hint="pip install 'gcdbench[timm]'"
         ) from error
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -104,7 +90,7 @@ def load_vit_b16(weights: str | None = None) -> ViTB16:
         )
     digest = NO_WEIGHTS
     if weights != NO_WEIGHTS:
-        path, digest = locate(_published(), weights, advice=ADVICE)
+        path, digest = locate_dino("dino-vitb16", weights)
         load_exactly(whole, read_state(path), path, ignore=("head.",))
     network = ViTB16(whole)
     network.weights_sha256 = digest

@@ -105,8 +105,13 @@ def download(url: str, target: Path) -> bool:
     return target.is_file()
 
 
-def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model")) -> dict[str, Any]:
-    """Read a state dict: safetensors, or a pickle restricted to tensors; ``{"state_dict": ...}`` is unwrapped."""
+def read_state(
+    path: Path, *, wrappers: Sequence[str] = ("state_dict", "model"), containers: Sequence[type] = ()
+) -> dict[str, Any]:
+    """Read a state dict: safetensors, or a pickle restricted to tensors; ``{"state_dict": ...}`` is unwrapped.
+
+    ``containers`` are further classes that may lie beside the tensors; they must do nothing when they are made.
+    """
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -114,7 +119,8 @@ def read_state(path: Path, *, wrappers: Sequence[str] = ("state_dict", "model"))
             return dict(load_file(path))
         import torch
 
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(list(containers)):
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise WeightsError(
             f"'{path}' cannot be read as a weight file ({type(error).__name__}).",

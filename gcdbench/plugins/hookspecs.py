@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ExecutorSpec,
         MethodSpec,
         MetricSpec,
+        ObserverSpec,
         PresetSpec,
         SuiteSpec,
     )
@@ -46,6 +47,11 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:  # type: ignore[empty-body]
 @hookspec
 def gcdbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
     """Ways of executing planned runs that this plugin offers."""
+
+
+@hookspec
+def gcdbench_observers() -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
+    """Observers this plugin offers by name: a run is watched by those that ``--observe`` names."""
 
 
 @hookspec

@@ -32,11 +32,13 @@ from gcdbench.plugins.specs import (
     API_VERSION,
     DEPRECATED_API,
     LOCAL_MODULE,
+    ArgumentSpec,
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
     MethodSpec,
     MetricSpec,
+    ObserverSpec,
     PresetSpec,
     Spec,
     SuiteSpec,
@@ -51,6 +53,7 @@ HOOK_OF_KIND: dict[str, tuple[str, type[Spec]]] = {
     "metrics": ("gcdbench_metrics", MetricSpec),
     "backbones": ("gcdbench_backbones", BackboneSpec),
     "executors": ("gcdbench_executors", ExecutorSpec),
+    "observers": ("gcdbench_observers", ObserverSpec),
     "presets": ("gcdbench_presets", PresetSpec),
     "suites": ("gcdbench_suites", SuiteSpec),
 }
@@ -61,6 +64,7 @@ BUILTIN_MODULES = (
     "gcdbench.models.builtin",
     "gcdbench.runs.builtin",
     "gcdbench.runs.executors.builtin",
+    "gcdbench.runs.observers.builtin",
 )
 
 
@@ -242,8 +246,15 @@ class PluginManager:
         return [self._registries[kind][name].spec for name in self.names(kind)]
 
     def get(self, kind: str, name: str) -> Any:
-        """The spec called ``name``; unknown names get the nearest match, broken plugins their stored error."""
+        """The spec called ``name``; unknown names get the nearest match, broken plugins their stored error.
+
+        ``family:argument`` is looked up as ``family`` and bound to the argument, where its spec knows arguments.
+        """
         registry = self._registries[kind]
+        key, _, argument = name.partition(":")
+        family = registry[key].spec if key in registry else None
+        if isinstance(family, ArgumentSpec):
+            return family.bound(argument or None)
         if name in registry:
             return registry[name].spec
         singular = kind.removesuffix("s")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
-from gcdbench.core.errors import PluginError, WeightsError
+from gcdbench.core.errors import ConfigError, PluginError, WeightsError
 from gcdbench.metrics.score import Score
 
 API_VERSION = 2
@@ -134,13 +135,40 @@ def checked_scores(found: object, metric: str) -> tuple[Score, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackboneSpec(Spec):
+class ArgumentSpec(Spec):
+    """What may be written ``name:<argument>``: one entry of a registry for a family of things.
+
+    ``takes_argument`` says that it must be; ``argument`` is set on look-up, and ``load`` then gives the factory with
+    ``argument=`` filled in.
+    """
+
+    takes_argument: bool = False
+    argument: str | None = None
+
+    def bound(self, argument: str | None) -> Self:
+        """The spec for one argument; one that is missing, or was not asked for, is refused."""
+        if self.takes_argument and not argument:
+            raise ConfigError(f"The {self.kind} '{self.name}' needs an argument: {self.name}:<{self.kind}>.")
+        if argument and not self.takes_argument:
+            raise ConfigError(f"The {self.kind} '{self.name}' takes no argument, but '{argument}' was given.")
+        return replace(self, argument=argument) if argument else self
+
+    def load(self) -> Any:
+        """Import what ``factory`` points at; the argument, where there is one, is filled in."""
+        return self._filled(super().load())
+
+    def _filled(self, function: Any) -> Any:
+        return function if self.argument is None else partial(function, argument=self.argument)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneSpec(ArgumentSpec):
     """A backbone: ``factory`` is called with ``(weights: str | None)`` and returns a
     :class:`gcdbench.models.backbone.Backbone`; ``weights`` is a file path, ``"none"`` or None for the default.
 
     ``identify`` may name a function ``(weights) -> sha256`` that needs no torch and no download, so that a finished
     run is recognised at once; without it, or where it finds no file, the backbone is loaded to learn which weights
-    it has."""
+    it has. Of a backbone that takes an argument both functions get it as ``argument=``."""
 
     kind: ClassVar[str] = "backbone"
 
@@ -152,9 +180,10 @@ class BackboneSpec(Spec):
 
         Without ``load`` nothing is loaded or downloaded: weights that cannot be identified are a WeightsError.
         """
-        if self.identify is not None:
+        # Whether there is such an argument at all is seen only on loading, and before a run begins it must be.
+        if self.identify is not None and not (load and self.takes_argument):
             try:
-                return str(load_attribute(self.identify)(weights))
+                return str(self._filled(load_attribute(self.identify))(weights))
             except WeightsError:
                 if not load:
                     raise
@@ -211,3 +240,21 @@ class SuiteSpec(Spec):
 
     factory: str = ""
     file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObserverSpec(ArgumentSpec):
+    """An observer: ``factory`` is called with the directory of a run, and ``argument=`` where the user gave one, and
+    returns a :class:`gcdbench.runs.observers.base.Observer`.
+
+    ``requires`` names modules that must be installed; ``extra`` the extra of gcdbench that brings them.
+    """
+
+    kind: ClassVar[str] = "observer"
+
+    requires: tuple[str, ...] = ()
+    extra: str | None = None
+
+    def bound(self, argument: str | None) -> Self:
+        """The spec for one argument; an observer decides itself what it does without."""
+        return replace(self, argument=argument) if argument else self

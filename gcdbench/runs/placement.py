@@ -19,5 +19,6 @@ class Placement:
     resume: bool = True
     force: bool = False
     accept_data_issues: bool = False
+    observe: tuple[str, ...] = ()
     disk_budget: str | None = None
     """Room for stored views where ``views = "auto"`` decides ("6GB"); what it decides is in the identity."""

@@ -28,6 +28,7 @@ from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import attach_truth, score_run
 from gcdbench.runs.events import Begun, Event, ObserverFailed, Progress, Resumed, StepProgress, ignore
 from gcdbench.runs.execution import Execution, Prepared, make_context, prepare_data, task_info
+from gcdbench.runs.observers.watch import Watch
 from gcdbench.runs.plan import Materials
 from gcdbench.runs.predictions import save_arrays
 from gcdbench.runs.reader import parse_split
@@ -125,9 +126,11 @@ def _reusable(directory: RunDirectory, *, force: bool) -> RunResult | None:
 def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -> RunResult:
     """The part of a run whose failure is recorded in its directory."""
     resumed = False
+    watch = Watch(execution.placement.observe, execution.manager, attempt.directory.path)
 
     def notify(hook: str, **arguments: Any) -> None:
-        for failure in execution.manager.notify(hook, run=attempt.record, **arguments):
+        told = {"run": attempt.record, **arguments}
+        for failure in (*execution.manager.notify(hook, **told), *watch.notify(hook, **told)):
             attempt.append_event(ObserverFailed(error=failure))
 
     def log(event: Event) -> None:

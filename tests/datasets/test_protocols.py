@@ -12,7 +12,8 @@ from gcdbench.core.errors import ConfigError
 from gcdbench.datasets.card import load_card
 from gcdbench.datasets.protocols import card_of, default_protocol, describe_protocols, named_protocol, protocol_names
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.plan import Request, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.splits.manifest import make_split
 from gcdbench.splits.protocol import Protocol, renamed
 from gcdbench.splits.split_file import parse_split

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gcdbench.cli.options import warn_of_plugins
-from gcdbench.core.errors import PluginError, UnknownName
+from gcdbench.core.errors import ConfigError, PluginError, UnknownName
 from gcdbench.plugins import MethodSpec
 from gcdbench.plugins.manager import HOOK_OF_KIND, PluginManager
 
@@ -291,3 +291,36 @@ def test_every_spec_can_be_loaded_and_has_a_summary() -> None:
                 from gcdbench.plugins.specs import load_attribute
 
                 load_attribute(spec.config)()
+
+
+FAMILY = """
+from gcdbench.plugins import BackboneSpec, hookimpl
+
+
+def load(weights, *, argument):
+    return argument, weights
+
+
+def identify(weights, *, argument):
+    return f"{argument}-{weights}"
+
+
+@hookimpl
+def gcdbench_backbones():
+    paths = {"factory": f"{__name__}:load", "identify": f"{__name__}:identify"}
+    return [BackboneSpec(name="nets", api=2, takes_argument=True, **paths)]
+"""
+
+
+def test_one_spec_stands_for_a_family_of_names(point) -> None:
+    manager = PluginManager(points=[point("plug_family", FAMILY)])
+    spec = manager.get("backbones", "nets:small:2")
+    assert spec.load()("file") == ("small:2", "file")
+    assert spec.weights_sha256("file", load=False) == "small:2-file"
+    assert manager.get("backbones", "nets:large").argument == "large"
+    for name, problem in (("nets", "needs an argument"), ("nets:", "needs an argument"), ("resnet18:x", "takes no")):
+        with pytest.raises(ConfigError, match=problem):
+            manager.get("backbones", name)
+    with pytest.raises(UnknownName):
+        manager.get("backbones", "net:large")
+    assert "nets" in manager.names("backbones")

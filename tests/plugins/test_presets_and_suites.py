@@ -16,7 +16,8 @@ from gcdbench.reporting.records import cell_records
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.index import load_runs
-from gcdbench.runs.plan import Request, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 PLUGIN = """

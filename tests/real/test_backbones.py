@@ -58,7 +58,10 @@ def neighbours_accuracy(backbone: Backbone, size: int) -> float:
 
 @pytest.mark.parametrize(
     ("name", "file", "size"),
-    [("resnet50", "weights/resnet50-imagenet.safetensors", 128)],
+    [
+        ("resnet50", "weights/resnet50-imagenet.safetensors", 128),
+        ("timm:deit_tiny_patch16_224", "weights/deit-tiny-patch16-224-imagenet.safetensors", 224),
+    ],
 )
 def test_real_weights_tell_real_classes_apart(name: str, file: str, size: int) -> None:
     spec = get_manager().get("backbones", name)

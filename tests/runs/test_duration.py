@@ -23,7 +23,9 @@ from gcdbench.runs.duration import (
     sum_up,
 )
 from gcdbench.runs.machine_speed import Speed, measure_speed, recall_speed
-from gcdbench.runs.plan import Placement, Plan, Request, make_plan
+from gcdbench.runs.placement import Placement
+from gcdbench.runs.plan import Plan, make_plan
+from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
 from tests.runs.test_auto_views import PLUGIN
 

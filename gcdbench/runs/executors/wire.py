@@ -29,4 +29,5 @@ def decode_job(text: str) -> Job:
         key: Path(item) if key in ("runs", "cache", "data_root") and item is not None else item
         for key, item in value["placement"].items()
     }
+    placement["observe"] = tuple(placement.get("observe", ()))
     return Job(request=Request(**value["request"]), placement=Placement(**placement), options=value.get("options", {}))

@@ -17,7 +17,8 @@ from gcdbench.reporting.published.reported import read_reported
 from gcdbench.reporting.suites.finding import plan_fingerprint
 from gcdbench.reporting.suites.model import request_for, stand_in_column
 from gcdbench.reporting.suites.read import load_suite
-from gcdbench.runs.plan import Request, make_plan
+from gcdbench.runs.plan import make_plan
+from gcdbench.runs.request import Request
 
 NAMES = [spec.name for spec in study.suites()]
 DIRECTORY = Path(__file__).parents[2] / "directory.toml"
