@@ -19,7 +19,10 @@ from gcdbench.splits.data import GCDData
 from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
+    from gcdbench.core.config import apply_overrides, flatten
+    from gcdbench.datasets.protocols import card_of, default_protocol
     from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.metrics.error_terms import BY_MAP
     from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
     from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
     from gcdbench.models import feature_maps
@@ -30,19 +33,40 @@ if TYPE_CHECKING:
     from gcdbench.models.weights import load_exactly as load_weights
     from gcdbench.models.weights import locate as locate_weights
     from gcdbench.models.weights import read_state as read_weights
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.explain.images import Images, open_images
+    from gcdbench.reporting.explain.restore import Trained, restore
+    from gcdbench.reporting.published.reported import read_reported
+    from gcdbench.reporting.records import CellRecord, cell_records
     from gcdbench.reporting.scores import score_catalogue
-    from gcdbench.runs.events import Event, JobEnded, decode_event, encode_event
+    from gcdbench.reporting.statistics import PairedDifference, paired_difference
+    from gcdbench.reporting.suites.finding import FROM_DATA
+    from gcdbench.reporting.suites.read import load_suite
+    from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.reporting.tables.bootstrap import RunBootstrap
+    from gcdbench.reporting.tables.grid import mean_text
+    from gcdbench.reporting.tables.model import ResultTable
+    from gcdbench.reporting.tables.render import render
+    from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
+    from gcdbench.runs.directory import RunDirectory
+    from gcdbench.runs.events import EpochEnd, Event, JobEnded, decode_event, encode_event
+    from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
+    from gcdbench.runs.index import find_run, load_runs
     from gcdbench.runs.observers.base import Observer
     from gcdbench.runs.observers.figures import Figures, figures_of_event, figures_of_scores
     from gcdbench.runs.placement import Placement
-    from gcdbench.runs.record import Record, Scores
+    from gcdbench.runs.plan import Materials, make_plan
+    from gcdbench.runs.predictions import load_predictions
+    from gcdbench.runs.reader import read_record
+    from gcdbench.runs.record import DONE, TRANSDUCTIVE, Record, Scores
     from gcdbench.runs.request import Request
     from gcdbench.training import losses
     from gcdbench.training.batch import Batch
     from gcdbench.training.context import RunContext
+    from gcdbench.training.optimiser import make_optimiser
     from gcdbench.training.parametric import ParametricMethod
     from gcdbench.views.bank import frozen_features
 
@@ -96,41 +120,91 @@ _LAZY = {
     "ERROR_TERMS": "gcdbench.metrics.error_terms:TERMS",
     "HEAD_ERROR_TERMS": "gcdbench.metrics.error_terms:HEAD_TERMS",
     "score_catalogue": "gcdbench.reporting.scores:score_catalogue",
+    # A study: runs, suites and tables, and what trains or loads a model
+    "BY_MAP": "gcdbench.metrics.error_terms:BY_MAP",
+    "CellRecord": "gcdbench.reporting.records:CellRecord",
+    "DONE": "gcdbench.runs.record:DONE",
+    "EpochEnd": "gcdbench.runs.events:EpochEnd",
+    "Execution": "gcdbench.runs.execution:Execution",
+    "FROM_DATA": "gcdbench.reporting.suites.finding:FROM_DATA",
+    "Images": "gcdbench.reporting.explain.images:Images",
+    "Materials": "gcdbench.runs.plan:Materials",
+    "PairedDifference": "gcdbench.reporting.statistics:PairedDifference",
+    "ResultTable": "gcdbench.reporting.tables.model:ResultTable",
+    "RunBootstrap": "gcdbench.reporting.tables.bootstrap:RunBootstrap",
+    "RunDirectory": "gcdbench.runs.directory:RunDirectory",
+    "TRANSDUCTIVE": "gcdbench.runs.record:TRANSDUCTIVE",
+    "Trained": "gcdbench.reporting.explain.restore:Trained",
+    "apply_overrides": "gcdbench.core.config:apply_overrides",
+    "card_of": "gcdbench.datasets.protocols:card_of",
+    "cell_records": "gcdbench.reporting.records:cell_records",
+    "default_protocol": "gcdbench.datasets.protocols:default_protocol",
+    "find_run": "gcdbench.runs.index:find_run",
+    "flatten": "gcdbench.core.config:flatten",
+    "get_manager": "gcdbench.plugins.manager:get_manager",
+    "load_predictions": "gcdbench.runs.predictions:load_predictions",
+    "load_runs": "gcdbench.runs.index:load_runs",
+    "load_suite": "gcdbench.reporting.suites.read:load_suite",
+    "make_context": "gcdbench.runs.execution:make_context",
+    "make_optimiser": "gcdbench.training.optimiser:make_optimiser",
+    "make_plan": "gcdbench.runs.plan:make_plan",
+    "mean_text": "gcdbench.reporting.tables.grid:mean_text",
+    "open_images": "gcdbench.reporting.explain.images:open_images",
+    "paired_difference": "gcdbench.reporting.statistics:paired_difference",
+    "parse_seeds": "gcdbench.reporting.suites.seeds:parse_seeds",
+    "prepare_data": "gcdbench.runs.execution:prepare_data",
+    "read_record": "gcdbench.runs.reader:read_record",
+    "read_reported": "gcdbench.reporting.published.reported:read_reported",
+    "render": "gcdbench.reporting.tables.render:render",
+    "restore": "gcdbench.reporting.explain.restore:restore",
+    "runs_of_suite": "gcdbench.reporting.tables.suite_table:runs_of_suite",
+    "suite_table": "gcdbench.reporting.tables.suite_table:suite_table",
+    "task_info": "gcdbench.runs.execution:task_info",
 }
 _RENAMED = {"ImageView": "ImageSet"}
 """Names of interface 1: they work for one release."""
 
 __all__ = [
     "ADDED_LATER",
+    "BY_MAP",
+    "DONE",
     "ERROR_TERMS",
+    "FROM_DATA",
     "HEAD_ERROR_TERMS",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
+    "TRANSDUCTIVE",
     "UNKNOWN",
     "Backbone",
     "Batch",
     "Bounds",
+    "CellRecord",
     "ConfigError",
     "Count",
     "DataError",
     "DatasetCard",
     "DatasetRequest",
     "DatasetSource",
+    "EpochEnd",
     "Event",
     "EventListener",
+    "Execution",
     "Executor",
     "Figures",
     "GCDBenchError",
     "GCDData",
     "ImageSet",
+    "Images",
     "Job",
     "JobEnded",
     "JobListener",
+    "Materials",
     "Method",
     "Model",
     "NotNegative",
     "Observer",
     "Outcome",
+    "PairedDifference",
     "ParametricMethod",
     "Placement",
     "Positive",
@@ -139,7 +213,10 @@ __all__ = [
     "Record",
     "Remark",
     "Request",
+    "ResultTable",
+    "RunBootstrap",
     "RunContext",
+    "RunDirectory",
     "Score",
     "ScoreCatalogue",
     "Scores",
@@ -148,26 +225,52 @@ __all__ = [
     "SimGCDConfig",
     "TailOutput",
     "TaskInfo",
+    "Trained",
     "TrainingError",
     "WeightsError",
     "WeightsFile",
+    "apply_overrides",
+    "card_of",
+    "cell_records",
     "decode_event",
     "decode_job",
+    "default_protocol",
     "encode_event",
     "encode_job",
     "feature_maps",
     "figures_of_event",
     "figures_of_scores",
+    "find_run",
+    "flatten",
     "frozen_features",
+    "get_manager",
     "load_card",
     "load_model",
+    "load_predictions",
+    "load_runs",
+    "load_suite",
     "load_weights",
     "locate_weights",
     "losses",
+    "make_context",
+    "make_optimiser",
+    "make_plan",
+    "mean_text",
+    "open_images",
+    "paired_difference",
+    "parse_seeds",
     "percent",
+    "prepare_data",
+    "read_record",
+    "read_reported",
     "read_weights",
+    "render",
+    "restore",
     "run_job",
+    "runs_of_suite",
     "score_catalogue",
+    "suite_table",
+    "task_info",
 ]
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks.medxplore._inside import cell_records, load_runs
 from benchmarks.medxplore.pages import all_pages
 from benchmarks.medxplore.places import ROOT, RUNS
+from gcdbench.api import cell_records, load_runs
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import binom
 
-from benchmarks.medxplore._inside import CellRecord, EpochEnd, read_record
 from benchmarks.medxplore.seed_tables import border_rates
+from gcdbench.api import CellRecord, EpochEnd, read_record
 
 COLUMNS = ("n", "log K − H(p̄)", "% of the old taken for new", "% of the new taken for old")
 

@@ -13,20 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from benchmarks.medxplore._inside import (
-    DONE,
-    CellRecord,
-    PairedDifference,
-    ResultTable,
-    get_manager,
-    load_suite,
-    mean_text,
-    parse_seeds,
-    read_record,
-    read_reported,
-    runs_of_suite,
-    suite_table,
-)
 from benchmarks.medxplore.border import border_table
 from benchmarks.medxplore.groups import PRESET, SCORES, SEVERAL, Group, group_runs, result_table, summarise
 from benchmarks.medxplore.places import TOKENS
@@ -39,6 +25,20 @@ from benchmarks.medxplore.seed_tables import (
     read_rows,
     seed_table,
     taken_for,
+)
+from gcdbench.api import (
+    DONE,
+    CellRecord,
+    PairedDifference,
+    ResultTable,
+    get_manager,
+    load_suite,
+    mean_text,
+    parse_seeds,
+    read_record,
+    read_reported,
+    runs_of_suite,
+    suite_table,
 )
 
 PAIRS = {"kvasir": ("polyps", "ulcerative-colitis")}

@@ -14,7 +14,8 @@ import torch
 from gcdbench_medxplore.method import MedXplore
 from torch import Tensor
 
-from benchmarks.medxplore._inside_models import (
+from gcdbench.api import (
+    Batch,
     Execution,
     Placement,
     Request,
@@ -24,7 +25,6 @@ from benchmarks.medxplore._inside_models import (
     prepare_data,
     task_info,
 )
-from gcdbench.api import Batch
 
 
 class Enough(Exception):

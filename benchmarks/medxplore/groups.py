@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from benchmarks.medxplore._inside import (
+from gcdbench.api import (
     BY_MAP,
     DONE,
     FROM_DATA,

@@ -18,8 +18,7 @@ from gcdbench_medxplore.config import MedXploreConfig
 from gcdbench_medxplore.method import MedXplore
 from gcdbench_medxplore.variants import VARIANTS
 
-from benchmarks.medxplore._inside_models import apply_overrides, get_manager, make_optimiser
-from gcdbench.api import RunContext, SimGCD, SimGCDConfig, TaskInfo
+from gcdbench.api import RunContext, SimGCD, SimGCDConfig, TaskInfo, apply_overrides, get_manager, make_optimiser
 
 
 def make_step(method: SimGCD, batch_size: int, image_size: int) -> Callable[[], None]:

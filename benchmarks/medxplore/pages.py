@@ -16,7 +16,11 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmarks.medxplore._inside import (
+from benchmarks.medxplore.facts import Facts
+from benchmarks.medxplore.groups import PRESET, Group, measured_effects
+from benchmarks.medxplore.places import LEDGER, NOTEBOOK, README, REPORT, TABLES, TEMPLATES
+from benchmarks.medxplore.seed_tables import STUDY
+from gcdbench.api import (
     TRANSDUCTIVE,
     CellRecord,
     RunBootstrap,
@@ -25,10 +29,6 @@ from benchmarks.medxplore._inside import (
     render,
     suite_table,
 )
-from benchmarks.medxplore.facts import Facts
-from benchmarks.medxplore.groups import PRESET, Group, measured_effects
-from benchmarks.medxplore.places import LEDGER, NOTEBOOK, README, REPORT, TABLES, TEMPLATES
-from benchmarks.medxplore.seed_tables import STUDY
 
 README_BLOCK = re.compile(r"(?P<begin><!-- medxplore -->\n).*?(?P<end><!-- end of medxplore -->)", re.DOTALL)
 LEDGER_ROW = re.compile(r"^(?P<begin>\| \d+ \|.*\| (?P<settings>[^|]*) \|[^|]*<!-- measured -->)[^|]*\|$", re.MULTILINE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from benchmarks.medxplore._inside import (
+from gcdbench.api import (
     BY_MAP,
     DONE,
     TRANSDUCTIVE,

@@ -28,8 +28,9 @@ from gcdbench_medxplore.config import FAACConfig
 from gcdbench_medxplore.faac import FAAC
 from torch import Tensor
 
-from benchmarks.medxplore._inside_models import (
+from gcdbench.api import (
     Images,
+    ImageSet,
     RunDirectory,
     Trained,
     find_run,
@@ -38,7 +39,6 @@ from benchmarks.medxplore._inside_models import (
     open_images,
     restore,
 )
-from gcdbench.api import ImageSet
 
 VIEW_SEED = 7
 
