@@ -73,6 +73,9 @@ class Centres(Prototypes):
         return F.linear(F.normalize(feature, dim=1), self.weight) - self.weight.square().sum(dim=1) / 2
 
 
+ROWS_AT_ONCE = 16_384
+"""Features that are compared with the prototypes at once: a normalised copy of all would be as large as they are."""
+
 HEADS: dict[str, type[Prototypes]] = {"cosine/1": Prototypes, "centre/1": Centres}
 """Heads by the name a saved model gives them."""
 
@@ -81,7 +84,11 @@ def nearest_prototype(
     pooled: NDArray[np.float32], prototypes: Prototypes, temperature: float
 ) -> tuple[IntArray, NDArray[np.float32]]:
     """Cluster and confidence (softmax of cosine / temperature) of each row; ties go to the first prototype."""
+    cluster, confidence = np.empty(len(pooled), dtype=np.int64), np.empty(len(pooled), dtype=np.float32)
     with torch.no_grad():
-        logits = prototypes(torch.from_numpy(pooled).to(prototypes.weight.device))
-        confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
-    return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()
+        for start in range(0, len(pooled), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            logits = prototypes(torch.from_numpy(pooled[rows]).to(prototypes.weight.device))
+            highest, where = F.softmax(logits / temperature, dim=1).max(dim=1)
+            cluster[rows], confidence[rows] = where.cpu().numpy(), highest.cpu().numpy()
+    return cluster, confidence
