@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -25,6 +27,34 @@ def anonymous_bytes(pid: int) -> int:
     except OSError:
         return 0
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """What a command did: exit code, standard output, the largest process's peak and that of all at one moment."""
+
+    code: int
+    output: str
+    largest: int
+    together: int
+
+
+def watch_family(command: list[str]) -> Watched:
+    """Run a command and watch it and all processes below it."""
+    largest = together = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, subprocess.Popen(command, stdout=output) as started:
+        root = psutil.Process(started.pid)
+        while started.poll() is None:
+            try:
+                family = [root.pid, *(child.pid for child in root.children(recursive=True))]
+            except psutil.NoSuchProcess:
+                break
+            sizes = [anonymous_bytes(pid) for pid in family]
+            largest, together = max(largest, *sizes), max(together, sum(sizes))
+            time.sleep(INTERVAL)
+        code = started.wait()
+        output.seek(0)
+        return Watched(code=code, output=output.read(), largest=largest, together=together)
 
 
 def watch(command: list[str]) -> tuple[int, dict[int, int]]:

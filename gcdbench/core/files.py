@@ -11,7 +11,7 @@ from typing import Any
 from gcdbench.core.errors import StoreError
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Replace ``path`` by ``content``; a reader sees the old file or the new one, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

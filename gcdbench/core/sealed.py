@@ -53,10 +53,11 @@ def verify(path: Path) -> None:
     _compare(found, expected)
 
 
-def seal_bytes(content: bytes) -> bytes:
+def seal_bytes(content: bytes | memoryview) -> bytes:
     """The content and its seal, for files that are small enough to be written at once."""
-    pieces = b"".join(_digest(content[start : start + PIECE]) for start in range(0, len(content), PIECE))
-    return content + _make_seal(pieces, len(content))
+    view = memoryview(content)
+    pieces = b"".join(_digest(view[start : start + PIECE]) for start in range(0, len(view), PIECE))
+    return b"".join((view, _make_seal(pieces, len(view))))
 
 
 def read_sealed(path: Path) -> bytes:
@@ -65,7 +66,8 @@ def read_sealed(path: Path) -> bytes:
         length, piece, expected = _read_seal(file)
         file.seek(0)
         content = file.read(length)
-    _compare(b"".join(_digest(content[start : start + piece]) for start in range(0, length, piece)), expected)
+    view = memoryview(content)
+    _compare(b"".join(_digest(view[start : start + piece]) for start in range(0, length, piece)), expected)
     return content
 
 

@@ -148,11 +148,20 @@ def _rows_like(kind: type[Row], weight: Tensor) -> Row:
     return kind(channels, k)
 
 
+ROWS_AT_ONCE = 16_384
+"""Features that a head reads at once: a normalised copy of all would be as large as they are."""
+
+
 def nearest_prototype(
     pooled: NDArray[np.float32], head: nn.Module, temperature: float
 ) -> tuple[IntArray, NDArray[np.float32]]:
     """Cluster and confidence (softmax of the head's output / temperature) of each row; ties go to the first cluster."""
+    cluster, confidence = np.empty(len(pooled), dtype=np.int64), np.empty(len(pooled), dtype=np.float32)
+    device = next(head.parameters()).device
     with torch.no_grad():
-        logits = head(torch.from_numpy(pooled).to(next(head.parameters()).device))
-        confidence, cluster = F.softmax(logits / temperature, dim=1).max(dim=1)
-    return cluster.cpu().numpy().astype(np.int64), confidence.cpu().numpy()
+        for start in range(0, len(pooled), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            logits = head(torch.from_numpy(pooled[rows]).to(device))
+            highest, where = F.softmax(logits / temperature, dim=1).max(dim=1)
+            cluster[rows], confidence[rows] = where.cpu().numpy(), highest.cpu().numpy()
+    return cluster, confidence

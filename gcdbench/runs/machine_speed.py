@@ -1,6 +1,6 @@
 """How fast this machine trains a method: a short measurement, remembered in the cache.
 
-A run of 64 random images, one step per epoch, tells what a view, a step and a prediction cost. On a CPU it has one
+A run of 32 random images, one step per epoch, tells what a view, a step and a prediction cost. On a CPU it has one
 thread, and its processor time is measured, not the clock's: threads that wait for each other, or for other programs,
 would make a busy machine look like a slow one. Nothing here may change a result, and what is remembered wrongly, or not
 at all, is measured again.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gcdbench.runs.plan import Plan
 
 VIEWS = 2
-IMAGES = 64
+IMAGES = 32
 CLASSES = 8
 
 

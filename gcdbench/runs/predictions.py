@@ -57,12 +57,14 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(arrays):
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(arrays[name]), allow_pickle=False)
             # A fixed date: the file's hash must depend on its arrays only.
             info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            archive.writestr(info, member.getvalue(), compress_type=zipfile.ZIP_DEFLATED)
-    content = buffer.getvalue()
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o600 << 16  # as writestr sets it
+            # Piece by piece: embeddings of a hundred thousand images are not copied as a whole.
+            with archive.open(info, "w") as member:
+                np.lib.format.write_array(member, np.asarray(arrays[name]), allow_pickle=False)
+    content = buffer.getbuffer()
     write_bytes(path, content)
     return hashlib.sha256(content).hexdigest()
 

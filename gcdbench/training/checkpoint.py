@@ -33,7 +33,7 @@ def write_state(path: Path, state: State) -> None:
     """Replace ``path`` by ``state``, whole or not at all; ``torch.load`` reads it, too."""
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **state}, buffer)
-    write_bytes(path, seal_bytes(buffer.getvalue()))
+    write_bytes(path, seal_bytes(buffer.getbuffer()))
 
 
 def read_state(path: Path) -> State:

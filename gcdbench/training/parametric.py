@@ -196,9 +196,11 @@ class ParametricMethod:
         self._open(images.store)
         here = world()
         parts = gather_objects(self._run_tail(images.ids[here.rank :: here.size]))
-        pooled = np.empty((len(images), parts[0].shape[1]), dtype=np.float32)
-        for rank, part in enumerate(parts):
-            pooled[rank :: here.size] = part
+        pooled: NDArray[np.float32] = parts[0]
+        if here.size > 1:
+            pooled = np.empty((len(images), parts[0].shape[1]), dtype=np.float32)
+            for rank, part in enumerate(parts):
+                pooled[rank :: here.size] = part
         cluster, confidence = nearest_prototype(pooled, self.prototypes, self.temperature)
         return Prediction(
             ids=images.ids,
