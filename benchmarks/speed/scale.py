@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from benchmarks.speed.__main__ import describe_machine
 from benchmarks.speed.memory import watch_family
 from benchmarks.speed.report import table
+from gcdbench.runs.events import EpochEnd, Event, Note, Progress, StepProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = 8
@@ -45,12 +45,12 @@ class Stages:
         self.spans: dict[str, tuple[float, float]] = {}
         self.notes: list[str] = []
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
-        now, kind = time.perf_counter(), event.get("type")
-        if kind == "note":
-            self.notes.append(str(event["message"]))
-        name = TASKS.get(str(event.get("task", "")))
-        if kind == "epoch" or (kind == "progress" and "epoch" in event):
+    def __call__(self, event: Event) -> None:
+        now = time.perf_counter()
+        if isinstance(event, Note):
+            self.notes.append(event.message)
+        name = TASKS.get(event.task) if isinstance(event, Progress) else None
+        if isinstance(event, EpochEnd | StepProgress):
             name = "train"
         if name is not None:
             first = self.spans.get(name, (now, now))[0]
@@ -74,11 +74,14 @@ class Stages:
 def run_one(images: int, budget: str, folder: Path) -> None:
     """One run; prints its stages as JSON. Called in a process of its own, which is watched."""
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.runs.plan import Placement, RunRequest, make_plan
+    from gcdbench.runs.execution import Execution
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import make_plan
+    from gcdbench.runs.request import Request
     from gcdbench.runs.runner import execute
 
     stages, manager = Stages(), get_manager()
-    request = RunRequest(
+    request = Request(
         method="simgcd",
         dataset="phantom",
         preset="laptop",
@@ -86,13 +89,13 @@ def run_one(images: int, budget: str, folder: Path) -> None:
         dataset_options={"n_per_class": str(images // CLASSES)},
     )
     placement = Placement(runs=folder / "runs", cache=folder / "cache", disk_budget=budget)
-    result = execute(make_plan(request, manager), placement, manager, stages)
-    record = result.directory.record()
+    plan = make_plan(request, manager)
+    result = execute(Execution(plan=plan, placement=placement, manager=manager, listener=stages))
     answer = {
-        "seconds": stages.seconds(record["seconds"]["predict"]),
-        "views": record["identity"]["views"],
+        "seconds": stages.seconds(result.record.seconds["predict"]),
+        "views": result.record.identity["views"],
         "notes": stages.notes,
-        "all": result.scores["sets"]["transductive"]["scores"]["all"],
+        "all": result.scores.sets["transductive"].scores["all"],
     }
     print(json.dumps(answer))
 

@@ -55,6 +55,7 @@ def gcdbench_backbones() -> Iterable[BackboneSpec]:
             citation=DINO,
             tags=("vit", "self-supervised"),
             extra="timm",
+            identify="gcdbench.models.dino_weights:identify_vit_b16",
         ),
         *(
             BackboneSpec(

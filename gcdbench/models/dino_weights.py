@@ -47,3 +47,8 @@ def locate_dino(name: str, weights: str | None, *, fetch: bool = True) -> tuple[
 def identify_dino(weights: str | None, *, argument: str) -> str:
     """sha256 of the weights of the network ``argument``, or ``"none"`` for random ones."""
     return NO_WEIGHTS if weights == NO_WEIGHTS else locate_dino(argument, weights, fetch=False)[1]
+
+
+def identify_vit_b16(weights: str | None) -> str:
+    """sha256 of the weights of ``vit-b16``, whose published file is DINO's ViT-B/16."""
+    return identify_dino(weights, argument="dino-vitb16")

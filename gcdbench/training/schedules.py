@@ -10,13 +10,18 @@ def cosine_lr(epoch: int, epochs: int, lr: float, min_lr: float) -> float:
     return min_lr + (lr - min_lr) * (1.0 + math.cos(math.pi * epoch / max(epochs, 1))) / 2.0
 
 
+def ramp(epoch: int, epochs: int, *, start: float, end: float, share: float) -> float:
+    """Linear from ``start`` to ``end`` over the first ``share`` of the epochs, both ends included, then ``end``."""
+    length = round(share * epochs)
+    if epoch >= length:
+        return end
+    return start + (end - start) * epoch / max(length - 1, 1)
+
+
 def teacher_temperature(epoch: int, epochs: int, *, start: float, end: float, warmup: float) -> float:
     """Linear from ``start`` to ``end`` over the first ``warmup`` share of the epochs, then ``end``.
 
     With 200 epochs and 0.15 these are SimGCD's 30 values, both ends included; a share instead of a count, so that
     a short run has a warm-up too.
     """
-    length = round(warmup * epochs)
-    if epoch >= length:
-        return end
-    return start + (end - start) * epoch / max(length - 1, 1)
+    return ramp(epoch, epochs, start=start, end=end, share=warmup)
