@@ -200,14 +200,12 @@ class ExecutorSpec(Spec):
     set it, and ``factory`` is called with it; without one, ``factory`` is called with nothing.
     ``remote``: runs may happen on another machine, so that device and threads are decided where a run arrives, and
     a sweep must name its preset.
-    ``extra``: the extra of gcdbench that installs what the executor needs, for a hint.
     """
 
     kind: ClassVar[str] = "executor"
 
     config: str | None = None
     remote: bool = False
-    extra: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,35 @@ ADDRESS = "tcp://127.0.0.1:8786"
 DASK = ("--preset", "smoke", "--executor", "dask")
 
 
+MEETING = """
+import os, pathlib, time
+from gcdbench.api import Prediction
+from gcdbench.plugins import MethodSpec, hookimpl
+
+
+class Meeting:
+    def __init__(self, config, task, ctx):
+        self.k, self.ctx = task.k, ctx
+
+    def fit(self, data):
+        here = pathlib.Path(os.environ["GCDBENCH_MEETING"])
+        (here / str(self.ctx.seed)).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "none"))
+        until = time.monotonic() + 200
+        while len(list(here.iterdir())) < 4:
+            assert time.monotonic() < until, "four runs never ran at the same time"
+            time.sleep(0.1)
+
+    def predict(self, images):
+        return Prediction(ids=images.ids, cluster=images.ids % self.k, k_hat=self.k, anchored=False)
+
+
+@hookimpl
+def gcdbench_methods():
+    return [MethodSpec(name="meeting", api=2, factory=__name__ + ":Meeting", needs_backbone=False)]
+"""
+"""A method whose runs wait for each other, and write down which GPU each of them sees."""
+
+
 class DaskCluster:
     """A scheduler and its workers, as processes."""
 
@@ -131,3 +160,23 @@ def test_without_an_address_the_machine_is_the_cluster_and_ctrl_c_leaves_runs_th
     assert RunDirectory(path.parent).status() == INTERRUPTED
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family)
     assert listening <= {"127.0.0.1", "::1"}, os.linesep.join(listening)
+
+
+def test_four_runs_at_a_time_see_four_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    require_namespaces()
+    (tmp_path / "meeting.py").write_text(MEETING)
+    (tmp_path / "met").mkdir()
+    write_suite(tmp_path)
+    text = (tmp_path / "six.toml").read_text().replace("simgcd", "meeting")
+    (tmp_path / "four.toml").write_text(text)
+    monkeypatch.setenv("GCDBENCH_PLUGINS", str(tmp_path / "meeting.py"))
+    monkeypatch.setenv("GCDBENCH_MEETING", str(tmp_path / "met"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    with namespace("dask") as space:
+        words = gcdbench("sweep", "four.toml", *DASK, "-j", 4, "--seeds", "0-3", "--device", "cpu", "--runs", "runs")
+        done = subprocess.run(
+            space.command(*words), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.read_text() for path in (tmp_path / "met").iterdir()) == ["4", "5", "6", "7"]

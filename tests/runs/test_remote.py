@@ -305,14 +305,23 @@ def test_a_row_has_options_of_its_own_and_the_command_line_wins(suite: Path) -> 
         (["--preset", "smoke", "--executor", "slurm", "--executor-set", "time=0"], "'time' must be at least 1"),
         (["--preset", "smoke", "--executor-set", "time=1"], "has no option 'time'"),
         (["--preset", "smoke", "--submit"], "--submit is not possible"),
+        (["--preset", "smoke", "--executor", "dask", "--submit"], "--submit is not possible"),
+        (["--preset", "smoke", "--executor", "dask", "--device", "cuda"], "no worker of Dask has a GPU"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_in_a_sentence(
-    cli: Callable[..., Result], suite: Path, arguments: list[str], sentence: str
+    cli: Callable[..., Result],
+    suite: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    sentence: str,
 ) -> None:
-    result = cli("sweep", suite, *arguments)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    result = cli("sweep", suite, *arguments, "--runs", tmp_path / "runs")
     assert result.exit_code == 2
     assert sentence in result.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_without_slurm_a_sweep_says_so_before_anything_is_queued(

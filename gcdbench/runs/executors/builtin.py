@@ -27,7 +27,6 @@ def gcdbench_executors() -> Iterable[ExecutorSpec]:
             factory="gcdbench.runs.executors.slurm:SlurmExecutor",
             config="gcdbench.runs.executors.slurm:SlurmConfig",
             remote=True,
-            extra="slurm",
             summary="one job of SLURM per run, as job arrays",
         ),
         ExecutorSpec(
@@ -35,7 +34,6 @@ def gcdbench_executors() -> Iterable[ExecutorSpec]:
             factory="gcdbench.runs.executors.dask:DaskExecutor",
             config="gcdbench.runs.executors.dask:DaskConfig",
             remote=True,
-            extra="dask",
             summary="one task of Dask per run, on a scheduler's workers or a cluster of this machine",
         ),
     ]

@@ -215,7 +215,8 @@ def _room() -> int:
         if key.strip() in limits and value.strip().isdecimal():
             limits[key.strip()] = int(value)
     held = len(_ask(["squeue", "--noheader", "--array", "--states=all", "--format=%i"]).splitlines())
-    return max(0, min(limits["MaxJobCount"] - held, limits["MaxArraySize"] - 1))
+    # An array itself takes a place beside its jobs.
+    return max(0, min(limits["MaxJobCount"] - held - 1, limits["MaxArraySize"] - 1))
 
 
 def _has_gpus(partition: str) -> bool:
