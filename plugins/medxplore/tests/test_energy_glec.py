@@ -8,10 +8,11 @@ import pytest
 import torch
 from gcdbench_medxplore.energy import local_variance
 from gcdbench_medxplore.glec import GLEC
-from gcdbench_medxplore.layout import attended_mean
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
+from gcdbench.api import feature_maps
 
 SIZES = [(1, 1), (1, 4), (2, 2), (3, 3), (4, 4), (5, 7)]
 
@@ -116,11 +117,13 @@ def test_activation_is_bounded_and_ignores_shift_and_scale(e, factor, shift):
         torch.testing.assert_close(moved, module(v), atol=1e-5, rtol=1e-5)
 
 
-def test_mean_and_attended_mean_make_the_pooled_x_out():
+def test_mean_and_weighted_mean_make_the_pooled_x_out():
     x = torch.randn(3, 5, 4, 4, dtype=torch.float64)
     attention = torch.rand(3, 4, 4, dtype=torch.float64)
     out = loops.x_out(x.numpy(), attention.numpy())
-    np.testing.assert_allclose((x.mean((2, 3)) + attended_mean(x, attention)).numpy(), out.mean((2, 3)))
+    np.testing.assert_allclose(
+        (x.mean((2, 3)) + feature_maps.weighted_spatial_mean(x, attention)).numpy(), out.mean((2, 3))
+    )
 
 
 def test_gamma_can_be_fixed():
