@@ -215,7 +215,6 @@ class PresetSpec(Spec):
     ``settings`` are what ``--set`` would say (``backbone``, ``image_size``, ``views``, ``epochs``, ``batch_size`` …);
     whatever is left out has its usual value.
     ``dataset_options`` are for datasets that declare them (:attr:`DatasetSpec.options`); others never see them.
-    ``views_per_second`` is a rough figure for the expected duration, of the machine that the preset is meant for.
     """
 
     kind: ClassVar[str] = "preset"
@@ -223,7 +222,6 @@ class PresetSpec(Spec):
     factory: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
     dataset_options: Mapping[str, str] = field(default_factory=dict)
-    views_per_second: float = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)

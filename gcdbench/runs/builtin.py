@@ -16,14 +16,12 @@ def gcdbench_presets() -> Iterable[PresetSpec]:
             name="gpu",
             summary="hours on a GPU: ResNet-18, 224 px, 200 epochs, fresh augmentation in every step",
             settings={"backbone": "resnet18", "image_size": 224, "views": "online", "epochs": 200},
-            views_per_second=1500.0,
         ),
         PresetSpec(
             name="laptop",
             # Captions of stored tables quote this line.
             summary="minutes on two cores: EfficientNet-Lite0, 128 px, 20 epochs, 16 stored views an image",
             settings={"backbone": "efficientnet-lite0", "image_size": 128, "views": "bank:16", "epochs": 20},
-            views_per_second=400.0,
         ),
         PresetSpec(
             name="smoke",
@@ -36,6 +34,5 @@ def gcdbench_presets() -> Iterable[PresetSpec]:
                 "batch_size": 32,
             },
             dataset_options={"n_per_class": "16"},
-            views_per_second=400.0,
         ),
     ]

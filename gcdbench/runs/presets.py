@@ -37,13 +37,12 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A preset with every setting in its place; ``views_per_second`` is a rough figure for the expected duration."""
+    """A preset with every setting in its place."""
 
     name: str
     summary: str
     settings: RunSettings
     training: TrainingConfig
-    views_per_second: float
     dataset_options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -60,7 +59,6 @@ def get_preset(name: str, manager: PluginManager) -> Preset:
         summary=spec.summary,
         settings=settings,
         training=training,
-        views_per_second=spec.views_per_second,
         dataset_options=spec.dataset_options,
     )
 

@@ -16,7 +16,6 @@ PAPER = PresetSpec(
     api=2,
     summary="the paper's setting: ResNet-18, 224 px, 200 epochs, fresh augmentation in every step",
     settings={"backbone": "resnet18", "image_size": 224, "views": "online", "epochs": 200},
-    views_per_second=1500.0,
 )
 """As far as the paper states its setting. Written out, because it must not follow a preset of gcdbench."""
 
