@@ -170,7 +170,11 @@ def command(
 
 
 def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManager) -> bool:
-    """Measure each network of missing runs of unknown length that was not measured on this machine yet, once."""
+    """Measure each network of missing runs of unknown length that was not measured on this machine yet, once.
+
+    Runs of a few seconds are not worth it.
+    """
+    from gcdbench.runs.duration import SHORT, count_images
     from gcdbench.runs.executors.base import Job
     from gcdbench.runs.machine_speed import measure_in_child
     from gcdbench.runs.plan import make_plan
@@ -181,7 +185,9 @@ def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManag
             continue
         planned = make_plan(run.request, manager)
         network = (planned.settings.backbone, planned.settings.image_size)
-        if planned.method.trained and network not in measured:
+        count = count_images(planned, manager, placement.data_root)
+        long = count is not None and planned.training.epochs * count.training > SHORT
+        if planned.method.trained and long and network not in measured:
             measured.add(network)
             measure_in_child(Job(request=run.request, placement=placement))
     return bool(measured)
