@@ -27,7 +27,7 @@ from gcdbench.datasets.roots import data_roots
 from gcdbench.datasets.source import DatasetRequest, DatasetSource
 from gcdbench.images.image_set import ImageSet
 from gcdbench.images.image_store import ImageStore, prepare_store
-from gcdbench.models.model_card import card_path, change_names
+from gcdbench.models.card_file import card_path, change_names
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import DONE, RunDirectory
 from gcdbench.runs.evaluate import INDUCTIVE, TRANSDUCTIVE, attach_truth, score_run
