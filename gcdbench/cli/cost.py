@@ -28,8 +28,8 @@ def command(
 
     import torch
 
+    from gcdbench.models.card_file import card_path
     from gcdbench.models.cost import InferencePath, measure_cost, require_backbone
-    from gcdbench.models.model_card import card_path
     from gcdbench.models.predict import load_model
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.explain.restore import run_context

@@ -15,8 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_CELLS = 100
-"""Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square."""
+MAX_CELLS = 49
+"""Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square.
+
+Lite0's tail, forward and backward on one thread: 1.16 times as fast as the plain modules at 128 px (4 × 4 cells), 1.09
+at 192 px, as fast at 224 px (7 × 7), slower beyond."""
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from gcdbench.core.errors import StoreError
 from gcdbench.core.files import write_bytes
-from gcdbench.models.model_card import ModelCard, read_card, write_card
+from gcdbench.models.card_file import read_card, write_card
+from gcdbench.models.model_card import ModelCard
 
 MODEL = "model.safetensors"
 AUXILIARY = "auxiliary.safetensors"

@@ -21,7 +21,7 @@ import tomli_w
 from gcdbench.core.errors import GCDBenchError, StoreError, TrainingError
 from gcdbench.core.identity import run_id
 from gcdbench.images.image_set import ImageSet
-from gcdbench.models.model_card import card_path, change_names
+from gcdbench.models.card_file import card_path, change_names
 from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, Attempt, attempt_home
 from gcdbench.runs.auto_views import decide_auto_views
 from gcdbench.runs.directory import RunDirectory

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcdbench.core.errors import StoreError
-from gcdbench.models.model_card import CARD, card_path
+from gcdbench.models.card_file import CARD, card_path
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index import find_run
 

@@ -72,7 +72,7 @@ def test_a_folder_becomes_a_table(
 def test_names_that_were_given_are_printed(
     cli: Callable[..., Result], run: tuple[str, Path], pictures: Path, tmp_path: Path
 ) -> None:
-    from gcdbench.models.model_card import change_names
+    from gcdbench.models.card_file import change_names
     from gcdbench.runs.saved_models import model_directory
 
     name, runs = run

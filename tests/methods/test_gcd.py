@@ -10,7 +10,7 @@ import torch
 
 from gcdbench.methods.algorithms.clustering import constrained_kmeans, nearest_centre, normalise_rows
 from gcdbench.methods.gcd import GCD, GCDConfig
-from gcdbench.models.model_card import read_card
+from gcdbench.models.card_file import read_card
 from gcdbench.models.predict import load_model
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task

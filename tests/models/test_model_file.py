@@ -20,7 +20,8 @@ from torch import nn
 from gcdbench.core.errors import StoreError, WeightsError
 from gcdbench.core.identity import digest
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
-from gcdbench.models.model_card import ModelCard, change_names, read_card
+from gcdbench.models.card_file import change_names, read_card
+from gcdbench.models.model_card import ModelCard
 from gcdbench.models.model_file import read_auxiliary
 from gcdbench.models.predict import load_model
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
@@ -198,11 +199,13 @@ def test_a_flipped_byte_of_the_weights_is_noticed(copy: Path, where: float) -> N
         ({"k": True}, "whole number"),
         ({"temperature": 0.0}, "above 0"),
         ({"temperature": "warm"}, "above 0"),
+        ({"temperature": 10**400}, "above 0"),
+        ({"preprocessing__mean": [0, 10**400, 0]}, "three numbers"),
         ({"tail": "borrowed"}, "not one of"),
         ({"names__known": [0, 1, 7, -1]}, "do not fit the number"),
         ({"names__clusters": ["x"]}, "do not fit the number"),
         ({"names__rejected": [9]}, "do not fit the number"),
-        ({"names__classes": [1, 2]}, "list of a text"),
+        ({"names__classes": [1, 2]}, "list of texts"),
         ({"preprocessing__stored_side": 10**9}, "not cut from"),
         ({"preprocessing": []}, "not a table"),
     ],

@@ -12,7 +12,7 @@ import torch
 
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
-from gcdbench.models.model_card import change_names
+from gcdbench.models.card_file import change_names
 from gcdbench.models.onnx_export import OUTPUTS, compare, export_onnx, run_session
 from gcdbench.models.predict import Model, load_model
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task

@@ -15,8 +15,9 @@ from gcdbench.core.errors import DataError
 from gcdbench.images.decoding import open_image, to_square
 from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
 from gcdbench.models import predict as predict_module
+from gcdbench.models.card_file import change_names
 from gcdbench.models.image_inputs import decode_ahead, find_inputs
-from gcdbench.models.model_card import Names, change_names
+from gcdbench.models.model_card import Names
 from gcdbench.models.predict import Model, load_model
 from gcdbench.models.predictions import COLUMNS, Predictions, open_whole, write_csv
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task

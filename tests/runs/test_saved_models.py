@@ -14,7 +14,7 @@ from gcdbench.core.errors import StoreError, WeightsError
 from gcdbench.core.places import cache_dir
 from gcdbench.datasets.catalogue import open_dataset
 from gcdbench.images.image_store import prepare_store
-from gcdbench.models.model_card import CARD
+from gcdbench.models.card_file import CARD
 from gcdbench.plugins.manager import get_manager
 from gcdbench.runs.saved_models import model_directory, open_model
 
