@@ -218,7 +218,8 @@ def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
         click.echo(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
     missing = plan.in_state("missing")
     known = [run.seconds for run in missing if run.seconds is not None]
-    total = f", about {_duration(sum(known) / (side_by_side or 1))} with {side_by_side or 1} at a time" if known else ""
+    places = f"with {side_by_side} at a time" if side_by_side else "one after another"
+    total = f", about {_duration(sum(known) / (side_by_side or 1))} {places}" if known else ""
     unknown = f" ({len(missing) - len(known)} of unknown length)" if len(known) < len(missing) else ""
     counts = ", ".join(
         f"{len(found)} {state}"

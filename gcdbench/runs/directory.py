@@ -107,7 +107,7 @@ class RunDirectory:
             lock.acquire(timeout=0)
         except Timeout:
             return True
-        except OSError:  # a store that is read-only for us: its writer's heartbeat must do
+        except (OSError, NotImplementedError):  # read-only for us, or without locks: its writer's heartbeat must do
             return self.heartbeat_age() < STALE_SECONDS
         lock.release()
         return False
@@ -119,7 +119,7 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = self._lock()
-            if lock_mode(self.path.parents[2]) == "lease":
+            if lock_mode(self.path.absolute().parent.parent.parent) == "lease":
                 lease = Lease(self.path / "heartbeat", host=this_host(), stale_seconds=STALE_SECONDS)
             try:
                 lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.05)

@@ -54,11 +54,12 @@ class Host:
         self.name = name
         self.run = RunDirectory(path)
         self._patch = monkeypatch
+        self.lock_class: type[FileLock] = FileLock
 
     def enter(self) -> RunDirectory:
         """From now on this process is on this host."""
         self._patch.setattr(directory, "this_host", lambda: self.name)
-        lock = FileLock(self.run.path / f"lock-of-{self.name}")
+        lock = self.lock_class(self.run.path / f"lock-of-{self.name}")
         self._patch.setattr(RunDirectory, "_lock", lambda _: lock)
         return self.run
 
@@ -114,3 +115,23 @@ def test_without_any_lock_a_living_process_of_this_host_keeps_its_lease(tmp_path
     assert first.take(locked_here=False)
     assert not second.take(locked_here=False)
     assert first.held()
+
+
+def test_a_file_system_without_locks_has_one_writer_all_the_same(
+    hosts: tuple[Host, Host],
+) -> None:
+    one, two = hosts
+
+    class NoLock(FileLock):
+        def acquire(self, *arguments: object, **options: object) -> None:  # type: ignore[override]
+            raise NotImplementedError("no flock here")
+
+    for host in (one, two):
+        host.lock_class = NoLock
+    with one.enter().writing():
+        for host in (two, one):
+            with pytest.raises(RunBusy), host.enter().writing():
+                pass
+        one.enter()
+    with two.enter().writing():
+        pass
