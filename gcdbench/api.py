@@ -19,7 +19,8 @@ from gcdbench.splits.data import GCDData
 from gcdbench.training.method import Method, Prediction, TaskInfo
 
 if TYPE_CHECKING:
-    from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.methods.configs import SimGCDConfig
+    from gcdbench.methods.simgcd import SimGCD
     from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
     from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
     from gcdbench.models import feature_maps
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gcdbench.models.weights import locate as locate_weights
     from gcdbench.models.weights import read_state as read_weights
     from gcdbench.reporting.scores import score_catalogue
-    from gcdbench.runs.events import Event, JobEnded, decode_event, encode_event
+    from gcdbench.runs.events import EpochEnd, Event, JobEnded, Note, decode_event, encode_event
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
     from gcdbench.runs.executors.wire import decode_job, encode_job
@@ -51,7 +52,7 @@ _LAZY = {
     "Prototypes": "gcdbench.models.heads:Prototypes",
     "RunContext": "gcdbench.training.context:RunContext",
     "SimGCD": "gcdbench.methods.simgcd:SimGCD",
-    "SimGCDConfig": "gcdbench.methods.simgcd:SimGCDConfig",
+    "SimGCDConfig": "gcdbench.methods.configs:SimGCDConfig",
     "frozen_features": "gcdbench.views.bank:frozen_features",
     "feature_maps": "gcdbench.models.feature_maps",
     "losses": "gcdbench.training.losses",
@@ -77,7 +78,9 @@ _LAZY = {
     "Placement": "gcdbench.runs.placement:Placement",
     "Request": "gcdbench.runs.request:Request",
     # An observer
+    "EpochEnd": "gcdbench.runs.events:EpochEnd",
     "Event": "gcdbench.runs.events:Event",
+    "Note": "gcdbench.runs.events:Note",
     "Record": "gcdbench.runs.record:Record",
     "Scores": "gcdbench.runs.record:Scores",
     "decode_event": "gcdbench.runs.events:decode_event",
@@ -109,6 +112,7 @@ __all__ = [
     "DatasetCard",
     "DatasetRequest",
     "DatasetSource",
+    "EpochEnd",
     "Event",
     "EventListener",
     "Executor",
@@ -121,6 +125,7 @@ __all__ = [
     "Method",
     "Model",
     "NotNegative",
+    "Note",
     "Outcome",
     "ParametricMethod",
     "Placement",
