@@ -21,7 +21,8 @@ from gcdbench.training.method import Method, Prediction, TaskInfo
 if TYPE_CHECKING:
     from gcdbench.core.config import apply_overrides, flatten
     from gcdbench.datasets.protocols import card_of, default_protocol
-    from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.methods.configs import SimGCDConfig
+    from gcdbench.methods.simgcd import SimGCD
     from gcdbench.metrics.error_terms import BY_MAP
     from gcdbench.metrics.error_terms import HEAD_TERMS as HEAD_ERROR_TERMS
     from gcdbench.metrics.error_terms import TERMS as ERROR_TERMS
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from gcdbench.reporting.tables.render import render
     from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
     from gcdbench.runs.directory import RunDirectory
-    from gcdbench.runs.events import EpochEnd, Event, JobEnded, decode_event, encode_event
+    from gcdbench.runs.events import EpochEnd, Event, JobEnded, Note, decode_event, encode_event
     from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
     from gcdbench.runs.executors.base import EventListener, Executor, Job, JobListener, Outcome
     from gcdbench.runs.executors.job import run_job
@@ -77,7 +78,7 @@ _LAZY = {
     "Prototypes": "gcdbench.models.heads:Prototypes",
     "RunContext": "gcdbench.training.context:RunContext",
     "SimGCD": "gcdbench.methods.simgcd:SimGCD",
-    "SimGCDConfig": "gcdbench.methods.simgcd:SimGCDConfig",
+    "SimGCDConfig": "gcdbench.methods.configs:SimGCDConfig",
     "frozen_features": "gcdbench.views.bank:frozen_features",
     "feature_maps": "gcdbench.models.feature_maps",
     "losses": "gcdbench.training.losses",
@@ -108,7 +109,9 @@ _LAZY = {
     "Placement": "gcdbench.runs.placement:Placement",
     "Request": "gcdbench.runs.request:Request",
     # An observer
+    "EpochEnd": "gcdbench.runs.events:EpochEnd",
     "Event": "gcdbench.runs.events:Event",
+    "Note": "gcdbench.runs.events:Note",
     "Record": "gcdbench.runs.record:Record",
     "Scores": "gcdbench.runs.record:Scores",
     "decode_event": "gcdbench.runs.events:decode_event",
@@ -202,6 +205,7 @@ __all__ = [
     "Method",
     "Model",
     "NotNegative",
+    "Note",
     "Observer",
     "Outcome",
     "PairedDifference",

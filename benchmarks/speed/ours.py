@@ -19,7 +19,8 @@ from benchmarks.speed.settings import Settings, parse_settings
 from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.images.image_set import ImageSet
 from gcdbench.images.image_store import prepare_store
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import Backbone
 from gcdbench.models.lite0 import load_lite0
 from gcdbench.models.resnet import load_resnet18

@@ -22,7 +22,8 @@ from torch.utils.data import DataLoader, Dataset, WeightedRandomSampler
 
 from benchmarks.speed.images import open_source
 from benchmarks.speed.settings import Settings, parse_settings
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, TailOutput
 from gcdbench.models.heads import Projector, Prototypes
 from gcdbench.models.torchvision_shim import import_torchvision

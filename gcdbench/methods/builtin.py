@@ -17,7 +17,7 @@ METHODS = (
     MethodSpec(
         name="pixels-kmeans",
         factory="gcdbench.methods.kmeans:PixelsKMeans",
-        config="gcdbench.methods.kmeans:PixelsKMeansConfig",
+        config="gcdbench.methods.configs:PixelsKMeansConfig",
         summary="K-means on small copies of the images, without a network",
         citation="Lloyd. Least Squares Quantization in PCM. IEEE Trans. Inf. Theory 1982",
         tags=("clustering", "baseline"),
@@ -26,7 +26,7 @@ METHODS = (
     MethodSpec(
         name="kmeans",
         factory="gcdbench.methods.kmeans:KMeans",
-        config="gcdbench.methods.kmeans:KMeansConfig",
+        config="gcdbench.methods.configs:KMeansConfig",
         summary="K-means on frozen features of the unlabelled images",
         citation="Lloyd. Least Squares Quantization in PCM. IEEE Trans. Inf. Theory 1982",
         tags=("clustering", "baseline"),
@@ -34,7 +34,7 @@ METHODS = (
     MethodSpec(
         name="ss-kmeans",
         factory="gcdbench.methods.ss_kmeans:SSKMeans",
-        config="gcdbench.methods.ss_kmeans:SSKMeansConfig",
+        config="gcdbench.methods.configs:SSKMeansConfig",
         summary="GCD's semi-supervised k-means on frozen features",
         citation="Vaze, Han, Vedaldi, Zisserman. Generalized Category Discovery. CVPR 2022",
         tags=("clustering", "baseline"),
@@ -46,7 +46,7 @@ METHODS = (
     MethodSpec(
         name="simgcd",
         factory="gcdbench.methods.simgcd:SimGCD",
-        config="gcdbench.methods.simgcd:SimGCDConfig",
+        config="gcdbench.methods.configs:SimGCDConfig",
         summary="Parametric classifier with self-distillation and mean-entropy regularisation",
         citation="Wen, Zhao, Qi. Parametric Classification for Generalized Category Discovery. ICCV 2023",
         tags=("parametric",),
@@ -56,7 +56,7 @@ METHODS = (
     MethodSpec(
         name="legogcd",
         factory="gcdbench.methods.legogcd:LegoGCD",
-        config="gcdbench.methods.legogcd:LegoGCDConfig",
+        config="gcdbench.methods.configs:LegoGCDConfig",
         summary="SimGCD with local entropy regularisation and a dual-view divergence",
         citation="Cao et al. Solving the Catastrophic Forgetting Problem in Generalized Category Discovery. CVPR 2024",
         tags=("parametric",),
@@ -93,7 +93,7 @@ METHODS = (
     MethodSpec(
         name="gcd",
         factory="gcdbench.methods.gcd:GCD",
-        config="gcdbench.methods.gcd:GCDConfig",
+        config="gcdbench.methods.configs:GCDConfig",
         summary="Contrastive features, then semi-supervised k-means",
         citation="Vaze, Han, Vedaldi, Zisserman. Generalized Category Discovery. CVPR 2022",
         tags=("clustering",),
@@ -107,7 +107,7 @@ METHODS = (
     MethodSpec(
         name="rs-plus",
         factory="gcdbench.methods.rs_plus:RSPlus",
-        config="gcdbench.methods.rs_plus:RSPlusConfig",
+        config="gcdbench.methods.configs:RSPlusConfig",
         summary="Ranking statistics under one K-way head (RankStats+ of the GCD paper)",
         citation="Han et al. Automatically Discovering and Learning New Visual Categories with Ranking Statistics. "
         "ICLR 2020; adapted after Vaze et al. CVPR 2022",
@@ -124,7 +124,7 @@ METHODS = (
     MethodSpec(
         name="uno-plus",
         factory="gcdbench.methods.uno_plus:UNOPlus",
-        config="gcdbench.methods.uno_plus:UNOPlusConfig",
+        config="gcdbench.methods.configs:UNOPlusConfig",
         summary="Swapped prediction with several heads and balanced pseudo-labels over all K classes",
         citation="Fini et al. A Unified Objective for Novel Class Discovery. ICCV 2021; adapted after "
         "Vaze et al. CVPR 2022",
@@ -142,7 +142,7 @@ METHODS = (
     MethodSpec(
         name="orca",
         factory="gcdbench.methods.orca:ORCA",
-        config="gcdbench.methods.orca:ORCAConfig",
+        config="gcdbench.methods.configs:ORCAConfig",
         summary="Uncertainty-adaptive margin, pairwise objective and entropy",
         citation="Cao, Brbic, Leskovec. Open-World Semi-Supervised Learning. ICLR 2022",
         tags=("parametric",),
@@ -156,7 +156,7 @@ METHODS = (
     MethodSpec(
         name="dccl",
         factory="gcdbench.methods.dccl:DCCL",
-        config="gcdbench.methods.dccl:DCCLConfig",
+        config="gcdbench.methods.configs:DCCLConfig",
         summary="Contrast among images and among communities of the feature graph, then semi-supervised k-means",
         citation="Pu, Zhong, Sebe. Dynamic Conceptional Contrastive Learning for Generalized Category Discovery. "
         "CVPR 2023",
@@ -175,7 +175,7 @@ METHODS = (
     MethodSpec(
         name="cms",
         factory="gcdbench.methods.cms:CMS",
-        config="gcdbench.methods.cms:CMSConfig",
+        config="gcdbench.methods.configs:CMSConfig",
         summary="Contrastive mean-shift learning, then iterated shifts and Ward's clusters",
         citation="Choi, Kang, Cho. Contrastive Mean-Shift Learning for Generalized Category Discovery. CVPR 2024",
         tags=("clustering",),
@@ -192,7 +192,7 @@ METHODS = (
     MethodSpec(
         name="nguf-approx",
         factory="gcdbench.methods.nguf_approx:NGUFApprox",
-        config="gcdbench.methods.nguf_approx:NGUFApproxConfig",
+        config="gcdbench.methods.configs:NGUFApproxConfig",
         summary="A reconstruction from NGUF's abstract: SimGCD with pseudo-labels corrected by neighbours",
         citation="After the abstract of Feng et al. Neighbor-Guided Unbiased Framework for Generalized Category "
         "Discovery in Medical Image Classification. IEEE JBHI 2025",

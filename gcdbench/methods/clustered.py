@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from gcdbench.core.config import Count, NotNegative, Positive, Share
 from gcdbench.methods.algorithms.clustering import Floats, normalise_rows
 from gcdbench.methods.ss_kmeans import cluster_task
 from gcdbench.splits.data import GCDData
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusteredConfig:
-    """Weights and temperatures of GCD's script (its code's defaults weigh both terms equally).
-
-    lambda_: weight of the supervised contrast. projection: width of the projector's output; the published head
-    ends in 65,536, a leftover of DINO's that serves nothing here. n_init, max_iter, tol: the final k-means.
-    """
-
-    lambda_: Share = 0.35
-    tau_u: Positive = 1.0
-    tau_c: Positive = 0.07
-    projection: Count = 256
-    n_init: Count = 100
-    max_iter: Count = 200
-    tol: NotNegative = 1e-4
 
 
 class ClusteredMethod(ParametricMethod):

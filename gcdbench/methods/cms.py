@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.config import Count, Positive, Share
 from gcdbench.core.errors import TrainingError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.algorithms.clustering import Floats, centre_confidence, nearest_centre
 from gcdbench.methods.algorithms.estimate_k import matched_share
 from gcdbench.methods.algorithms.mean_shift import cut, iterate, mean_shift, shifted_contrast, ward_merges
+from gcdbench.methods.configs import CMSConfig
 from gcdbench.models.heads import PROJECTED, Centres, Head, ProjectedCentres, make_head
 from gcdbench.splits.data import GCDData
 from gcdbench.training import losses
@@ -24,25 +23,6 @@ from gcdbench.training.batch import Batch
 from gcdbench.training.context import derive_seed
 from gcdbench.training.method import Prediction, TaskInfo
 from gcdbench.training.parametric import CHUNK, ParametricMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class CMSConfig:
-    """The values of most published scripts, those for fine-grained data; on generic data tau_u is 0.3.
-
-    denominator: "code" leaves the positive out, "paper" has it in. projection: width of the embedding.
-    max_shifts: with the unshifted points these are the 20 states of the published loop.
-    """
-
-    lambda_: Share = 0.35
-    tau_u: Positive = 0.25
-    tau_c: Positive = 0.07
-    neighbours: Count = 8
-    alpha: Share = 0.5
-    denominator: Literal["code", "paper"] = "code"
-    projection: Count = 512
-    patience: Count = 2
-    max_shifts: Count = 19
 
 
 class CMS(ParametricMethod):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,36 +11,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.config import Bounds, Count, NotNegative, Positive, Share
-from gcdbench.methods.algorithms.communities import Algorithm, default_algorithm, find_communities, neighbour_graph
+from gcdbench.methods.algorithms.communities import find_communities, neighbour_graph
 from gcdbench.methods.algorithms.concepts import concept_batch, concept_means, drop_small, update_memory
-from gcdbench.methods.clustered import ClusteredConfig, ClusteredMethod
+from gcdbench.methods.clustered import ClusteredMethod
+from gcdbench.methods.configs import DCCLConfig
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.context import derive_seed
 from gcdbench.training.distributed import world
 from gcdbench.training.precision import autocast
-
-
-@dataclass(frozen=True, kw_only=True)
-class DCCLConfig(ClusteredConfig):
-    """GCD's terms and the values of DCCL's only published script (CUB).
-
-    neighbours: of the graph, the image itself counted as in the published search; threshold: cosines below it are no
-    edges; min_size: smaller communities are no concepts; per_concept: images that the second batch shows of each
-    concept; concept_start and concept_end: weight of the concept loss, rising over the first half of the run;
-    momentum: what a concept keeps of itself.
-    """
-
-    communities: Algorithm = field(default_factory=default_algorithm)
-    neighbours: Annotated[int, Bounds(least=2)] = 15
-    threshold: Annotated[float, Bounds(least=-1, most=1)] = 0.6
-    min_size: Count = 5
-    per_concept: Count = 16
-    tau_concept: Positive = 0.05
-    concept_start: NotNegative = 0.04
-    concept_end: NotNegative = 0.4
-    momentum: Share = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)

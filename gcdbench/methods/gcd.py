@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from gcdbench.methods.clustered import ClusteredConfig, ClusteredMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class GCDConfig(ClusteredConfig):
-    """Nothing beside the shared part."""
+from gcdbench.methods.clustered import ClusteredMethod
+from gcdbench.methods.configs import GCDConfig
 
 
 class GCD(ClusteredMethod):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcdbench.core.config import Count, NotNegative
 from gcdbench.core.errors import TrainingError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.algorithms.clustering import (
@@ -29,26 +27,6 @@ _CHUNK = 256
 
 TEMPERATURE = 0.1
 """Divides distances, in units of a feature's mean squared length, where they become a confidence."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KMeansConfig:
-    """scikit-learn's defaults for the iterations; features have length 1, as in GCD."""
-
-    n_init: Count = 10
-    max_iter: Count = 300
-    tol: NotNegative = 1e-4
-    normalise: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class PixelsKMeansConfig:
-    """``side``: images are averaged down to side × side pixels."""
-
-    n_init: Count = 10
-    max_iter: Count = 300
-    tol: NotNegative = 1e-4
-    side: Count = 32
 
 
 class CentreMethod:

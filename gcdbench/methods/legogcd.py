@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.core.config import NotNegative, Positive, Share
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import LegoGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.method import TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.training.context import RunContext
-
-
-@dataclass(frozen=True, kw_only=True)
-class LegoGCDConfig(SimGCDConfig):
-    """SimGCD's fields and LegoGCD's own, with a switch wherever its code and its paper, or its two codes, differ.
-
-    dkl: "code" takes the softmax twice inside the logarithms, "paper" is the divergence itself.
-    ler: "single" has the margin and weight 2 of the single-process script, "multi" has neither, as in the
-    multi-process script. ler_detach: stop the gradient through the local target (published: no).
-    """
-
-    dkl: Literal["code", "paper"] = "code"
-    dkl_weight: NotNegative = 1.0
-    ler: Literal["single", "multi"] = "single"
-    ler_threshold: Share = 0.7
-    ler_temperature: Positive = 0.05
-    ler_margin: float = 0.4
-    ler_detach: bool = False
-    prior_momentum: Share = 0.999
 
 
 class LegoGCD(SimGCD):

@@ -6,30 +6,16 @@ the correction from distance and density, and distillation across successive bat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.core.config import Count, NotNegative, Share
 from gcdbench.methods.algorithms.neighbours import nearest_neighbours, rows_of
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import NGUFApproxConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.training.batch import Batch
-
-
-@dataclass(frozen=True, kw_only=True)
-class NGUFApproxConfig(SimGCDConfig):
-    """SimGCD's fields, and constants of our own.
-
-    neighbours: images whose stored predictions correct a pseudo-label; neighbour_weight: the largest share they get;
-    distill_weight: weight of agreeing with the prediction stored when the image was last seen.
-    """
-
-    neighbours: Count = 8
-    neighbour_weight: Share = 0.5
-    distill_weight: NotNegative = 0.5
 
 
 class NGUFApprox(SimGCD):

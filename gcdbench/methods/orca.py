@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.core.config import NotNegative, Positive, Share
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.algorithms.neighbours import nearest_neighbours
+from gcdbench.methods.configs import ORCAConfig
 from gcdbench.models.heads import nearest_prototype
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class ORCAConfig:
-    """The published values; the scale of 10 is 1 / tau.
-
-    fixed_margin: a margin for the whole run instead of the measured one (0.5 was reported to do better).
-    """
-
-    tau: Positive = 0.1
-    max_margin: NotNegative = 0.5
-    fixed_margin: Share | None = None
-    pair_weight: NotNegative = 1.0
-    entropy_weight: NotNegative = 1.0
 
 
 class ORCA(ParametricMethod):

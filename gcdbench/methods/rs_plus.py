@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.core.config import Count, NotNegative, Positive, Share
+from gcdbench.methods.configs import RSPlusConfig
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class RSPlusConfig:
-    """AutoNovel's defaults: weight 50, reached after 150 of 200 epochs; the ramp is a share of the run.
-
-    top_k: size of the compared sets. supervised_outputs: whether labelled images compete among the first K_old
-    outputs ("old", the GCD paper's wording) or among all K. tau: temperature of the cosine head.
-    """
-
-    top_k: Count = 5
-    consistency: NotNegative = 50.0
-    ramp: Share = 0.75
-    supervised_outputs: Literal["old", "all"] = "old"
-    tau: Positive = 0.1
 
 
 class RSPlus(ParametricMethod):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from gcdbench.core.config import NotNegative, Positive, Share
+from gcdbench.methods.configs import SimGCDConfig
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.method import TaskInfo
@@ -16,28 +15,6 @@ from gcdbench.training.schedules import teacher_temperature
 
 if TYPE_CHECKING:
     from gcdbench.training.context import RunContext
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimGCDConfig:
-    """The published code's values; fields are what the paper leaves open or what code and paper disagree on.
-
-    lambda_: weight of the supervised half. memax_weight: ε, the code's default; its scripts have 1, 2 or 4.
-    entropy: what happens to the entropy of the mean prediction; "maximise" is the equation and the code, "minimise" the
-    paper's prose. contrastive: "code" for all 2B rows (InfoNCE) and labelled rows only (SupCon), "paper" for Eqs. 1
-    and 2 to the letter.
-    """
-
-    lambda_: Share = 0.35
-    memax_weight: NotNegative = 2.0
-    entropy: Literal["maximise", "minimise"] = "maximise"
-    tau_u: Positive = 1.0
-    tau_c: Positive = 0.07
-    tau_s: Positive = 0.1
-    teacher_start: Positive = 0.07
-    teacher_end: Positive = 0.04
-    teacher_warmup: Share = 0.15
-    contrastive: Literal["code", "paper"] = "code"
 
 
 class SimGCD(ParametricMethod):

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
-from gcdbench.core.config import Count
 from gcdbench.methods.algorithms.clustering import Clustering, Floats, constrained_kmeans
-from gcdbench.methods.kmeans import KMeans, KMeansConfig
+from gcdbench.methods.kmeans import KMeans
 from gcdbench.splits.data import GCDData
 from gcdbench.training.context import RunContext
 from gcdbench.training.method import TaskInfo
-
-
-@dataclass(frozen=True, kw_only=True)
-class SSKMeansConfig(KMeansConfig):
-    """The values of GCD's script (its code's own defaults are 10 starts of 10 iterations)."""
-
-    n_init: Count = 100
-    max_iter: Count = 200
 
 
 class Effort(Protocol):

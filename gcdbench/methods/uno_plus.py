@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gcdbench.core.config import ADDED_LATER, Count, Positive
 from gcdbench.methods.algorithms.sinkhorn import sinkhorn
+from gcdbench.methods.configs import UNOPlusConfig
 from gcdbench.models.heads import Prototypes
 from gcdbench.splits.data import GCDData
 from gcdbench.training.batch import Batch
 from gcdbench.training.parametric import ParametricMethod
-
-
-@dataclass(frozen=True, kw_only=True)
-class UNOPlusConfig:
-    """UNO's values: four heads, ε = 0.05, three iterations, three times as many prototypes where it overclusters.
-
-    balance: unlabelled images spread evenly over "all" prototypes, which asks a head for the share K_old / (K_old + its
-    new ones) of them as old (with K_old = K / 2 a half, where it overclusters by 3 a quarter), or over the "new" ones
-    only, as UNO does: none of them is taken for old then.
-    """
-
-    heads: Count = 4
-    overcluster: Count = 3
-    epsilon: Positive = 0.05
-    iterations: Count = 3
-    tau: Positive = 0.1
-    balance: Literal["all", "new"] = field(default="all", metadata=ADDED_LATER)
 
 
 class UNOPlus(ParametricMethod):

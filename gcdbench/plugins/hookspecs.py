@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pluggy
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         PresetSpec,
         SuiteSpec,
     )
+    from gcdbench.runs.events import Event
+    from gcdbench.runs.record import Record, Scores
 
 PROJECT = "gcdbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -65,20 +67,20 @@ def gcdbench_suites() -> Iterable[SuiteSpec]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gcdbench_run_started(run: Mapping[str, Any]) -> None:
-    """A run has begun; ``run`` is the content of its ``run.json``."""
+def gcdbench_run_started(run: Record) -> None:
+    """A run has begun; ``run`` is what is known of it so far."""
 
 
 @hookspec
-def gcdbench_run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-    """A run has written one event (for example the losses of an epoch)."""
+def gcdbench_run_event(run: Record, event: Event) -> None:
+    """A run has written one event, for example :class:`EpochEnd` with the losses of an epoch."""
 
 
 @hookspec
-def gcdbench_run_finished(run: Mapping[str, Any], scores: Mapping[str, Any]) -> None:
-    """A run has ended and was scored."""
+def gcdbench_run_finished(run: Record, scores: Scores) -> None:
+    """A run has ended and was scored; ``run`` lies in ``run.path`` with all of its files."""
 
 
 @hookspec
-def gcdbench_run_failed(run: Mapping[str, Any], error: BaseException) -> None:
-    """A run has failed."""
+def gcdbench_run_failed(run: Record, error: BaseException) -> None:
+    """A run has failed; ``run.error`` is the reason in a sentence."""

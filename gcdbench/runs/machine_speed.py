@@ -34,8 +34,9 @@ from gcdbench.training.method import TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
+    from gcdbench.runs.events import EpochEnd, Progress, make_event
     from gcdbench.runs.executors.base import Job
-    from gcdbench.runs.plan import Plan
+from gcdbench.runs.plan import Plan
 
 VIEWS = 2
 IMAGES = 32
@@ -142,10 +143,11 @@ class _Watch:
         self.views: list[float] = []
         self.epochs: list[float] = []
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
-        if event.get("type") == "progress" and event.get("task") == "view bank":
+    def __call__(self, said: Mapping[str, Any]) -> None:
+        event = make_event(said)
+        if isinstance(event, Progress) and event.task == "view bank":
             self.views.append(self.now())
-        elif event.get("type") == "epoch":
+        elif isinstance(event, EpochEnd):
             self.epochs.append(self.now())
 
 

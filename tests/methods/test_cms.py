@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from gcdbench.methods.algorithms.clustering import nearest_centre
 from gcdbench.methods.algorithms.mean_shift import mean_shift, shifted_contrast
-from gcdbench.methods.cms import CMS, CMSConfig
+from gcdbench.methods.cms import CMS
+from gcdbench.methods.configs import CMSConfig
 from gcdbench.models.predict import load_model
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import TinyBackbone, tiny_context, tiny_task

@@ -9,13 +9,8 @@ import pytest
 
 from gcdbench.core.errors import TrainingError
 from gcdbench.methods.algorithms import communities
-from gcdbench.methods.algorithms.communities import (
-    Algorithm,
-    Graph,
-    default_algorithm,
-    find_communities,
-    neighbour_graph,
-)
+from gcdbench.methods.algorithms.communities import Graph, find_communities, neighbour_graph
+from gcdbench.methods.configs import Algorithm, default_algorithm
 
 HAS_INFOMAP = importlib.util.find_spec("infomap") is not None
 BOTH = [
@@ -96,7 +91,7 @@ def test_without_the_package_the_default_is_louvain_and_infomap_is_refused(monke
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(communities, "find_spec", lambda name: None)
+    monkeypatch.setattr("gcdbench.methods.configs.find_spec", lambda name: None)
     monkeypatch.setattr(communities, "import_module", missing)
     assert default_algorithm() == "louvain"
     with pytest.raises(TrainingError, match="not installed"):

@@ -11,8 +11,9 @@ import torch
 
 from gcdbench.images.image_set import ImageSet
 from gcdbench.methods.builtin import METHODS
-from gcdbench.methods.kmeans import KMeans, KMeansConfig
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import KMeansConfig, SimGCDConfig
+from gcdbench.methods.kmeans import KMeans
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.heads import nearest_prototype
 from gcdbench.plugins.specs import MethodSpec, load_attribute
 from gcdbench.splits.data import GCDData

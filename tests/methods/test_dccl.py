@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from gcdbench.methods.algorithms.concepts import update_memory
-from gcdbench.methods.dccl import DCCL, DCCLConfig, Shown
-from gcdbench.methods.gcd import GCD, GCDConfig
+from gcdbench.methods.configs import DCCLConfig, GCDConfig
+from gcdbench.methods.dccl import DCCL, Shown
+from gcdbench.methods.gcd import GCD
 from gcdbench.testing import conformance
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import built, shrink, tiny_context, tiny_task

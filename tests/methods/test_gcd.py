@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gcdbench.methods.algorithms.clustering import constrained_kmeans, nearest_centre, normalise_rows
-from gcdbench.methods.gcd import GCD, GCDConfig
+from gcdbench.methods.configs import GCDConfig
+from gcdbench.methods.gcd import GCD
 from gcdbench.models.card_file import read_card
 from gcdbench.models.predict import load_model
 from gcdbench.testing.batches import make_batch

@@ -7,8 +7,9 @@ import pytest
 
 from gcdbench.core.errors import TrainingError
 from gcdbench.images.image_set import ImageSet
-from gcdbench.methods.kmeans import KMeans, KMeansConfig, PixelsKMeans, PixelsKMeansConfig
-from gcdbench.methods.ss_kmeans import SSKMeans, SSKMeansConfig
+from gcdbench.methods.configs import KMeansConfig, PixelsKMeansConfig, SSKMeansConfig
+from gcdbench.methods.kmeans import KMeans, PixelsKMeans
+from gcdbench.methods.ss_kmeans import SSKMeans
 from gcdbench.testing.tiny import tiny_context, tiny_task
 
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import LegoGCDConfig, SimGCDConfig
+from gcdbench.methods.legogcd import LegoGCD
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import TailOutput
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import losses

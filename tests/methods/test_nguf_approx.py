@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gcdbench.images.image_set import ImageSet
-from gcdbench.methods.nguf_approx import NGUFApprox, NGUFApproxConfig, density_weights
+from gcdbench.methods.configs import NGUFApproxConfig
+from gcdbench.methods.nguf_approx import NGUFApprox, density_weights
 from gcdbench.methods.simgcd import SimGCD
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import tiny_context, tiny_task

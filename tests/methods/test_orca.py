@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.methods.orca import ORCA, ORCAConfig, choose_partners
+from gcdbench.methods.configs import ORCAConfig
+from gcdbench.methods.orca import ORCA, choose_partners
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.methods.rs_plus import RSPlus, RSPlusConfig, pairwise_cross_entropy, same_top_features
+from gcdbench.methods.configs import RSPlusConfig
+from gcdbench.methods.rs_plus import RSPlus, pairwise_cross_entropy, same_top_features
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import tiny_context, tiny_task
 

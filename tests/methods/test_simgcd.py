@@ -13,7 +13,8 @@ from torch import Tensor
 
 from gcdbench.core.errors import TrainingError
 from gcdbench.images.image_set import ImageSet
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import TailOutput
 from gcdbench.splits.data import GCDData
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task

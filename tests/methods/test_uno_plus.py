@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from gcdbench.methods.algorithms.sinkhorn import sinkhorn
-from gcdbench.methods.uno_plus import UNOPlus, UNOPlusConfig, balanced_targets
+from gcdbench.methods.configs import UNOPlusConfig
+from gcdbench.methods.uno_plus import UNOPlus, balanced_targets
 from gcdbench.testing.batches import make_batch
 from gcdbench.testing.tiny import TinyBackbone, shrink, tiny_context, tiny_task
 

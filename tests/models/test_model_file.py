@@ -19,7 +19,8 @@ from torch import nn
 
 from gcdbench.core.errors import StoreError, WeightsError
 from gcdbench.core.identity import digest
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.card_file import change_names, read_card
 from gcdbench.models.model_card import ModelCard
 from gcdbench.models.model_file import read_auxiliary

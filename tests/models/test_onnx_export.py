@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from gcdbench.core.errors import ConfigError, StoreError
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.card_file import change_names
 from gcdbench.models.onnx_export import OUTPUTS, compare, export_onnx, run_session
 from gcdbench.models.predict import Model, load_model

@@ -13,7 +13,8 @@ from PIL import Image
 
 from gcdbench.core.errors import DataError
 from gcdbench.images.decoding import open_image, to_square
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models import predict as predict_module
 from gcdbench.models.card_file import change_names
 from gcdbench.models.image_inputs import decode_ahead, find_inputs

@@ -77,7 +77,7 @@ def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:
     )
     jobs = [Job(request=request, placement=Placement(runs=tmp_path / "runs", workers=0)) for request in (request,)]
     heard = []
-    [outcome] = executor.run(jobs, parallel=1, listener=lambda job, event: heard.append((job, event["type"])))
+    [outcome] = executor.run(jobs, parallel=1, listener=lambda job, event: heard.append((job, event.type)))
     assert not outcome.error
     assert (Path(outcome.path) / "scores.json").is_file()
     assert heard == [(jobs[0], "outcome")]

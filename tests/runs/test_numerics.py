@@ -104,7 +104,8 @@ def test_numerics_are_shown(tmp_path: Path, add_run: AddRun, cli: Callable[..., 
 
 
 def test_a_resumed_training_is_told_of_other_numerics(tmp_path: Path) -> None:
-    from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+    from gcdbench.methods.configs import SimGCDConfig
+    from gcdbench.methods.simgcd import SimGCD
     from gcdbench.runs.events import make_event
     from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
+from gcdbench.methods.configs import LegoGCDConfig
+from gcdbench.methods.legogcd import LegoGCD
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training.batch import Batch
 

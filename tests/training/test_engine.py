@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import TrainingError
-from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import LegoGCDConfig, SimGCDConfig
+from gcdbench.methods.legogcd import LegoGCD
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import checkpoint, engine
 from gcdbench.training.batch import Batch

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.kernels import loader
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gcdbench.core.errors import TrainingError
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import TailOutput
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training import precision

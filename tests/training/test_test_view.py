@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from gcdbench.methods.simgcd import SimGCD, SimGCDConfig
+from gcdbench.methods.configs import SimGCDConfig
+from gcdbench.methods.simgcd import SimGCD
 from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD
 from gcdbench.testing.tiny import IMAGE_SIZE, STORE_SIZE, shrink, tiny_context, tiny_task
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcdbench.methods.dccl import DCCL, DCCLConfig
-from gcdbench.methods.legogcd import LegoGCD, LegoGCDConfig
+from gcdbench.methods.configs import DCCLConfig, LegoGCDConfig
+from gcdbench.methods.dccl import DCCL
+from gcdbench.methods.legogcd import LegoGCD
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training.batch import Batch
 from gcdbench.training.distributed import process_group

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,13 +13,7 @@ from numpy.typing import NDArray
 from gcdbench.core.arrays import IntArray
 from gcdbench.core.errors import TrainingError
 from gcdbench.methods.algorithms.neighbours import nearest_neighbours
-
-Algorithm = Literal["infomap", "louvain"]
-
-
-def default_algorithm() -> Algorithm:
-    """``infomap`` where the package is installed; the choice is part of a run's config and so of its identity."""
-    return "infomap" if find_spec("infomap") is not None else "louvain"
+from gcdbench.methods.configs import Algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
