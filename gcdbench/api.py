@@ -127,7 +127,6 @@ _LAZY = {
     "BY_MAP": "gcdbench.metrics.error_terms:BY_MAP",
     "CellRecord": "gcdbench.reporting.records:CellRecord",
     "DONE": "gcdbench.runs.record:DONE",
-    "EpochEnd": "gcdbench.runs.events:EpochEnd",
     "Execution": "gcdbench.runs.execution:Execution",
     "FROM_DATA": "gcdbench.reporting.suites.finding:FROM_DATA",
     "Images": "gcdbench.reporting.explain.images:Images",

@@ -200,7 +200,7 @@ def sweep(
 ) -> pd.DataFrame:
     """Run what is missing of a suite and return its runs as :func:`results` does, with the errors of those that failed.
 
-    ``suite`` is a name (``"medxplore/main"``) or a TOML file.
+    ``suite`` is a name (``gcdbench list suites``) or a TOML file.
     """
     from gcdbench.core.work import available_cores
     from gcdbench.reporting.suites.planning import plan_suite

@@ -26,6 +26,7 @@ SCRIPTS: dict[str, dict[str, tuple[float, float]]] = {
     "orca": {"max_margin": (0.5, 0.5), "tau": (0.1, 0.1)},
     "dccl": {"neighbours": (15, 15), "threshold": (0.6, 0.6), "concept_end": (0.4, 0.4)},
     "cms": {"tau_u": (0.25, 0.3), "neighbours": (8, 8)},
+    "protogcd": {"lambda_": (0.35, 0.35), "separation_weight": (0.1, 0.1)},
 }
 
 

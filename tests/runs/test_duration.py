@@ -22,6 +22,7 @@ from gcdbench.runs.duration import (
     find_present,
     sum_up,
 )
+from gcdbench.runs.execution import Execution
 from gcdbench.runs.machine_speed import Speed, measure_speed, recall_speed
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan, make_plan
@@ -102,7 +103,8 @@ def test_what_a_run_leaves_behind_the_next_one_finds(
     count = count_images(plan, manager)
     assert count is not None
     assert find_present(cache, plan, count) == Present()
-    execute(plan, Placement(runs=tmp_path / "runs", cache=cache, workers=1), manager)
+    placement = Placement(runs=tmp_path / "runs", cache=cache, workers=1)
+    execute(Execution(plan=plan, placement=placement, manager=manager))
     stored = int(views[-1])
     assert find_present(cache, plan, count) == Present(store=True, test_views=True, views=stored)
     other = planned("bank:4", n_per_class="16")

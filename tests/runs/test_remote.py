@@ -291,7 +291,7 @@ def test_a_row_has_options_of_its_own_and_the_command_line_wins(suite: Path) -> 
     from gcdbench.reporting.suites.planning import plan_suite
     from gcdbench.reporting.suites.read import load_suite
 
-    plan = plan_suite(load_suite(suite), "smoke", get_manager(), [])
+    plan = plan_suite(load_suite(suite, get_manager()), "smoke", get_manager(), [])
     jobs = make_jobs(plan, plan.in_state("missing"), Placement(), "slurm", {"time": "9"})
     assert [job.options for job in jobs] == [{"time": "9", "gpus": 1}, {"time": "9"}]
     assert [job.options for job in make_jobs(plan, plan.in_state("missing"), Placement(), "dask", {})] == [{}, {}]

@@ -65,7 +65,7 @@ def weights_here() -> dict[str, str]:
 
     found = {}
     for spec in get_manager().specs("backbones"):
-        if isinstance(spec, BackboneSpec) and spec.identify is not None:
+        if isinstance(spec, BackboneSpec) and spec.identify is not None and not spec.takes_argument:
             try:
                 found[spec.name] = spec.weights_sha256(None)
             except (GCDBenchError, ImportError):
