@@ -28,6 +28,7 @@ from gcdbench.core.identity import canonical_json
 from gcdbench.runs.attempt import PREVIOUS
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index_file import IndexFile, Row
+from gcdbench.runs.packed_scores import pack_scores, unpack_set
 from gcdbench.runs.reader import CONFIG, PARTS, RECORD, Contents, checked, parse_config, parse_contents, read_contents
 from gcdbench.runs.record import DONE, RUNNING, TRANSDUCTIVE, UNREADABLE, Identified, Record
 
@@ -83,7 +84,7 @@ class RunEntry(Identified):
     reconstruction: bool = False
     spent: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
-    scored: str = "{}"
+    scored: bytes = b""
     evaluation: str = TRANSDUCTIVE
     measured: Mapping[str, float] = field(default_factory=dict)
 
@@ -108,24 +109,22 @@ class RunEntry(Identified):
         return str(self.common.identity["protocol"]["k_policy"])
 
     @cached_property
-    def _set(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json.loads(self.scored).get(self.evaluation) or {}
-        return found
-
-    @cached_property
     def scores(self) -> Mapping[str, float]:
         """Scores on the evaluation set, with what the run cost; empty where it was not scored."""
-        return {**self._set["scores"], **self.spent, **self.measured} if self._set else self.measured
+        found = unpack_set(self.scored, self.evaluation)
+        return {**found[1], **self.spent, **self.measured} if found else self.measured
 
     @property
     def samples(self) -> int:
         """Images of the evaluation set."""
-        return int(self._set.get("n", 0))
+        found = unpack_set(self.scored, self.evaluation)
+        return found[0].n if found else 0
 
     @property
     def old_share(self) -> float | None:
         """Share of the evaluation set's images that are of old classes."""
-        return self._set.get("old_share")
+        found = unpack_set(self.scored, self.evaluation)
+        return found[0].old_share if found else None
 
     @property
     def seconds(self) -> float | None:
@@ -266,7 +265,6 @@ def _unreadable(path: Path, problem: str) -> RunEntry:
 def make_entry(record: Record, *, status: str | None = None, problem: str = "", called: str = "") -> RunEntry:
     """The entry of one run."""
     common = canonical_json({key: value for key, value in record.identity.items() if key != "seed"})
-    sets = record.scores.sets if record.scores is not None else {}
     return RunEntry(
         place=str(record.path),
         run_id=record.path.name,
@@ -286,12 +284,7 @@ def make_entry(record: Record, *, status: str | None = None, problem: str = "", 
         reconstruction=record.reconstruction,
         spent=record.spent,
         problem=problem,
-        scored=json.dumps(
-            {
-                name: {"n": found.n, "old_share": found.old_share, "scores": dict(found.scores)}
-                for name, found in sets.items()
-            }
-        ),
+        scored=pack_scores(record.scores.sets if record.scores is not None else {}),
     )
 
 

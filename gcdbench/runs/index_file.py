@@ -18,7 +18,7 @@ from typing import NamedTuple
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir
 
-VERSION = 4
+VERSION = 5
 """Of the tables below and of what their texts mean; a file of another version is made again."""
 FOLDER = "index"
 LOCK_SECONDS = 3.0
@@ -36,7 +36,7 @@ TABLES = """
 CREATE TABLE settings (digest TEXT PRIMARY KEY, identity TEXT NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE runs (
     name TEXT PRIMARY KEY, stamp BLOB NOT NULL, digest TEXT NOT NULL, settings TEXT NOT NULL, head TEXT NOT NULL,
-    scored TEXT NOT NULL, seal BLOB NOT NULL
+    scored BLOB NOT NULL, seal BLOB NOT NULL
 ) WITHOUT ROWID;
 """
 
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     digest: str
     settings: str
     head: str
-    scored: str
+    scored: bytes
 
 
 class IndexFile:
@@ -136,8 +136,8 @@ class IndexFile:
             yield file
 
 
-def _seal_row(name: str, stamp: bytes, digest: str, settings: str, head: str, scored: str) -> bytes:
-    return _seal(f"{name}\0{digest}\0{settings}\0{head}\0{scored}\0".encode() + stamp)
+def _seal_row(name: str, stamp: bytes, digest: str, settings: str, head: str, scored: bytes) -> bytes:
+    return _seal(f"{name}\0{digest}\0{settings}\0{head}\0".encode() + stamp + scored)
 
 
 def _seal(content: bytes) -> bytes:

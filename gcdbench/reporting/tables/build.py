@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from gcdbench.metrics.score import Score, ScoreCatalogue
 from gcdbench.reporting.published.reported import Rounded
@@ -26,7 +27,7 @@ HEADLINE = "all"
 def finished(records: Sequence[CellRecord]) -> dict[int, CellRecord]:
     """One finished run for each seed: the first by run id, should several settings of no consequence differ."""
     found: dict[int, CellRecord] = {}
-    for record in sorted(records, key=lambda r: r.run_id):
+    for record in sorted(records, key=attrgetter("run_id")):
         if record.status == DONE:
             found.setdefault(record.seed, record)
     return found
