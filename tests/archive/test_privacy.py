@@ -33,7 +33,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
 def require_silent(folder: Path, packed: Path) -> None:
     """No telling word in the model's files, nor in any member of the archive."""
     contents = {file.name: file.read_bytes() for file in folder.glob("model.*")}
-    contents |= {"auxiliary": file.read_bytes() for file in folder.glob("auxiliary.*")}
+    contents |= {file.name: file.read_bytes() for file in folder.glob("auxiliary.*")}
     with zipfile.ZipFile(packed) as archive:
         contents |= {name: name.encode() + archive.read(name) for name in archive.namelist()}
     assert "model.json" in contents

@@ -81,7 +81,7 @@ def test_what_it_writes(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
         assert row["kind"] == ("known" if cluster < 2 else "new")
         assert row["name"] == (OLD[cluster] if cluster < 2 else f"cluster {cluster}")
         assert row["nearest_known_class"] in OLD
-        assert row["unlike"] in ("yes", "no")
+        assert row["unlike"] in ("yes", "no", "")  # so few images may not be enough to tell
     page = (out / "gallery.html").read_text(encoding="utf-8")
     assert "The number of clusters was given" in page
     assert tomllib.loads((out / "names.toml").read_text()) == {"run": told["run"]}
