@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gcdbench.reporting.frontdoor import Run, Table, load, results, run, score, sweep, table
+    from gcdbench.reporting.frontdoor import Discovery, Run, Table, discover, load, results, run, score, sweep, table
 
-__all__ = ["Run", "Table", "__version__", "load", "results", "run", "score", "sweep", "table"]
+__all__ = ["Discovery", "Run", "Table", "__version__", "discover", "load", "results", "run", "score", "sweep", "table"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gcdbench.cli.data_common import common_options, open_named, shown_progress
-from gcdbench.cli.options import echo_json, json_option
+from gcdbench.cli.options import echo_json, json_option, old_option
 
 if TYPE_CHECKING:
     from gcdbench.splits.manifest import SplitManifest
@@ -26,6 +26,8 @@ def split() -> None:
 @split.command()
 @common_options
 @click.option("--protocol", default=None, help="Protocol (default: the dataset's own).")
+@old_option
+@click.option("--set", "assignments", multiple=True, metavar="protocol.KEY=VALUE", help="Change a rule, as in a run.")
 @click.option("--split-seed", type=int, default=0, show_default=True, help="Seed of the split.")
 @click.option("--output", "-o", type=_FILE, help="File to write (default: standard output).")
 def export(
@@ -34,13 +36,16 @@ def export(
     dataset_set: tuple[str, ...],
     workers: int | None,
     protocol: str | None,
+    old: str | None,
+    assignments: tuple[str, ...],
     split_seed: int,
     output: Path | None,
 ) -> None:
     """Write the split of a dataset under a protocol: the same bytes on every machine with the same images."""
     from gcdbench.core.files import write_bytes
 
-    made = _make(dataset, data_root, dataset_set, workers, protocol, split_seed)
+    rules = _rules(dataset, protocol, old, assignments, split_seed)
+    made = _make(dataset, data_root, dataset_set, workers, rules)
     content = made.to_text().encode()
     if output is None:
         # Bytes, so that no platform translates the line ends.
@@ -156,7 +161,7 @@ def _import_manifest(
     from gcdbench.splits.split_file import read_split, require_same_images
 
     theirs = read_split(file)
-    ours = _make(dataset, data_root, dataset_set, workers, None, theirs.protocol.split_seed, theirs.protocol)
+    ours = _make(dataset, data_root, dataset_set, workers, theirs.protocol)
     require_same_images(theirs, ours)
     # Names in a file from elsewhere must not choose the folder it is written to.
     name = f"{safe_name(theirs.protocol.name)}-{theirs.sha[:12]}.tsv"
@@ -170,32 +175,42 @@ def _import_manifest(
     click.echo(f"Kept as {kept}")
 
 
+def _rules(
+    dataset: str, protocol: str | None, old: str | None, assignments: tuple[str, ...], split_seed: int
+) -> Protocol:
+    """The protocol as a run with the same options has it."""
+    from gcdbench.cli.options import given_settings, old_settings
+    from gcdbench.core.config import apply_overrides
+    from gcdbench.core.errors import ConfigError
+    from gcdbench.datasets.protocols import card_of, named_protocol
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.splits.protocol import renamed
+
+    name = dataset.partition(":")[0]
+    named = named_protocol(protocol, card_of(name, get_manager()), name)
+    changes: dict[str, object] = {"split_seed": split_seed} if split_seed else {}
+    for key, value in {**given_settings(assignments, None), **old_settings(old)}.items():
+        if not key.startswith("protocol."):
+            raise ConfigError(f"'{key}' is no rule of a split.", hint="Rules begin with 'protocol.'.")
+        changes[key.removeprefix("protocol.")] = value
+    return renamed(named, apply_overrides(named, changes, prefix="protocol."))
+
+
 def _make(
     dataset: str,
     data_root: Path | None,
     dataset_set: tuple[str, ...],
     workers: int | None,
-    protocol: str | None,
-    split_seed: int,
-    rules: Protocol | None = None,
+    rules: Protocol,
 ) -> SplitManifest:
-    from dataclasses import replace
-
     from gcdbench.core.places import cache_dir
     from gcdbench.core.work import available_cores
     from gcdbench.datasets.integrity import require_truth
-    from gcdbench.datasets.protocols import card_of, named_protocol
     from gcdbench.images.hashing import content_hashes, content_order, hex_digests
-    from gcdbench.plugins.manager import get_manager
     from gcdbench.splits.manifest import make_split
-    from gcdbench.splits.protocol import renamed
 
     source = open_named(dataset, data_root, dataset_set)
     require_truth(source)
-    name = dataset.partition(":")[0]
-    if rules is None:
-        named = named_protocol(protocol, card_of(name, get_manager()), name)
-        rules = renamed(named, replace(named, split_seed=split_seed))
     with shown_progress(quiet=True) as progress:
         digests = content_hashes(source, cache_dir(), workers=workers or available_cores(), progress=progress)
     order = content_order(digests, source.labels, source.keys)

@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "List runs and their state."),
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
     "verify": ("verify", "Compare every stored file with its hash."),
+    "discover": ("discover", "Sort images that nobody has labelled, beside labelled ones of known classes."),
+    "name": ("name", "Store names for the clusters of a run."),
     "predict": ("predict", "Predict new images with a run's model."),
     "export-model": ("export_model", "Write a run's model as an ONNX file."),
     "explain": ("explain", "Draw attention maps and score them against masks."),

@@ -56,6 +56,27 @@ def protocol_option(function: F) -> F:
     )(function)
 
 
+def old_option(function: F) -> F:
+    """``--old``: which classes are the old ones."""
+    return click.option(
+        "--old",
+        metavar="NAME,NAME…",
+        help="The old classes, by name or by number from 0, consecutive or not (default: what the protocol says).",
+    )(function)
+
+
+def old_settings(old: str | None) -> dict[str, object]:
+    """What ``--old`` says, as settings of the protocol."""
+    from gcdbench.core.errors import ConfigError
+
+    if old is None:
+        return {}
+    names = tuple(name.strip() for name in old.split(",") if name.strip())
+    if not names:
+        raise ConfigError("--old names no class.", hint='For example --old "polyps,esophagitis".')
+    return {"protocol.old_rule": "named", "protocol.old_names": names}
+
+
 def observe_option(function: F) -> F:
     """``--observe``: who watches a run; may be repeated."""
     return click.option(

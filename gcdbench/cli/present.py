@@ -18,7 +18,7 @@ def score_lines(record: Record, scores: Scores) -> list[str]:
     """All/Old/New and the error decomposition of every evaluation set, in percent."""
     from gcdbench.models.weight_notes import note_on_weights
 
-    lines: list[str] = []
+    lines: list[str] = [] if scores.sets else ["Nobody knows the true classes of these images, so there are no scores."]
     for name, entry in sorted(scores.sets.items(), key=lambda item: item[0] != TRANSDUCTIVE):
         values = entry.scores
         lines.append(

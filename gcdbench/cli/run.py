@@ -14,6 +14,8 @@ from gcdbench.cli.options import (
     given_settings,
     json_option,
     observe_option,
+    old_option,
+    old_settings,
     preset_option,
     protocol_option,
     runs_option,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--variant", help="Named settings of the method, for example an ablation.")
 @preset_option
 @protocol_option
+@old_option
 @click.option("--split", type=click.Path(), help="A split manifest ('gcdbench data split export') to run on.")
 @click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
 @click.option("--backbone", help="Backbone ('gcdbench list backbones').")
@@ -60,6 +63,7 @@ def command(
     variant: str | None,
     preset: str | None,
     protocol: str | None,
+    old: str | None,
     split: str | None,
     k_policy: str | None,
     backbone: str | None,
@@ -99,7 +103,7 @@ def command(
         split=split,
         k_policy=k_policy,
         seed=seed,
-        overrides=settings,
+        overrides={**settings, **old_settings(old)},
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
     )
     manager = get_manager()
@@ -188,6 +192,9 @@ def _print_result(result: RunResult) -> None:
 
     if result.reused:
         click.echo(f"Reused the finished run {result.directory.path}: nothing was trained.")
+    split = result.record.split
+    click.echo(f"Old classes: {', '.join(split.old_classes)}")
+    click.echo(f"New classes: {', '.join(split.new_classes) or 'none'}")
     for line in score_lines(result.record, result.scores):
         click.echo(line)
     if not result.reused:

@@ -49,7 +49,8 @@ def command(run: str, runs: Path, as_json: bool) -> None:
     if directory.next_dir.is_dir():
         click.echo("  repetition  was begun and did not end; 'gcdbench run --force' continues it")
     click.echo(f"  directory   {directory.path}")
-    click.echo(read_checked(record, CONFIG).decode(errors="replace"))
+    if (record.home / CONFIG).exists():  # an archive leaves it out where it names files
+        click.echo(read_checked(record, CONFIG).decode(errors="replace"))
 
 
 def _facts(record: Record) -> dict[str, str]:

@@ -23,7 +23,8 @@ class Edition:
 class CardProtocol:
     """A protocol that somebody published for this dataset.
 
-    old_classes: how many classes are old, the first ones in the card's order, or which, by their names.
+    old_classes: how many classes are old, the first ones in the card's order, or which, by name
+        (the file may give their numbers from 0 instead).
     citation: who published it. note: what of it is not stated there but assumed.
     """
 

@@ -199,7 +199,10 @@ class _Reader:
             if not 0 < count < len(classes):
                 raise self.refuse(f"'{key}' must lie between 1 and {len(classes) - 1}, or be a list of class names")
             return count
-        names = self.texts(key, value)
+        numbers = [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
+        if other_number := [number for number in numbers if not 0 <= number < len(classes)]:
+            raise self.refuse(f"'{key}' has the class {other_number[0]}; numbers are 0 to {len(classes) - 1}")
+        names = self.texts(key, [classes[item] if item in numbers else item for item in value])
         if other := [name for name in names if name not in classes]:
             raise self.refuse(f"'{key}' names the class '{other[0]}', which the card does not have")
         if len(set(names)) < len(names) or not 0 < len(names) < len(classes):

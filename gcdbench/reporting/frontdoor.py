@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from gcdbench.models.predict import Model
+    from gcdbench.reporting.discovery import Written
 
 PathLike = str | Path
 NAMED = (
@@ -73,7 +74,10 @@ class Run:
         return dict(stored.sets[evaluation].scores) if stored is not None and evaluation in stored.sets else {}
 
     def predictions(self, evaluation: str = TRANSDUCTIVE) -> pd.DataFrame:
-        """One row per image: id, cluster, true class, whether that is an old one, and the confidence."""
+        """One row per image: id, cluster, true class, whether that is an old one, and the confidence.
+
+        Where nobody knows the classes, as in a discovery, the class is empty and ``old`` None.
+        """
         import pandas as pd
 
         from gcdbench.runs.predictions import load_predictions
@@ -84,8 +88,8 @@ class Run:
             {
                 "id": found.ids,
                 "cluster": found.cluster,
-                "class": [names[label] for label in found.y_true],
-                "old": found.is_old[found.y_true],
+                "class": [names[label] if label >= 0 else "" for label in found.y_true],
+                "old": [bool(found.is_old[label]) if label >= 0 else None for label in found.y_true],
                 "confidence": found.confidence,
             }
         )
@@ -181,6 +185,84 @@ def run(
     plan = make_plan(request, manager)
     result = execute(Execution(plan=plan, placement=placement, manager=manager, listener=listener))
     return Run(record=result.record, reused=result.reused)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery(Run):
+    """A discovery: a run whose scores are empty until its truth is known, and what it wrote for people."""
+
+    written: Written
+
+    @property
+    def images(self) -> pd.DataFrame:
+        """One row per unlabelled image, as in predictions.csv: path, cluster, name, known or new, confidence, …"""
+        return self.written.predictions.to_frame()
+
+    @property
+    def gallery(self) -> Path | None:
+        """The page to look at; it holds images and file names."""
+        return self.written.gallery
+
+
+def discover(
+    labelled: PathLike,
+    unlabelled: PathLike | None = None,
+    *,
+    k: int | None = None,
+    method: str = "simgcd",
+    out: PathLike = "discovered",
+    truth: PathLike | None = None,
+    variant: str | None = None,
+    preset: str | None = None,
+    seed: int = 0,
+    dataset_options: Mapping[str, object] | None = None,
+    runs: PathLike = "runs",
+    cache: PathLike | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    force: bool = False,
+    accept_data_issues: bool = False,
+    listener: Listener = ignore,
+    **settings: object,
+) -> Discovery:
+    """Sort images that nobody has labelled, beside labelled images of known classes.
+
+    ``labelled`` is a folder of class folders or a CSV file with path and label; ``unlabelled`` a folder or a list.
+    Without ``k``, the number of clusters with the known classes, it is estimated. ``out`` gets predictions.csv,
+    gallery.html and names.toml; ``truth``, a CSV file with path and label, gives the run its scores.
+    """
+    from gcdbench.reporting.discovery import write_discovery
+    from gcdbench.runs.discover import DiscoveryRequest, plan_discovery, run_discovery
+    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.plan import detect_gpu
+    from gcdbench.runs.truth import read_truth, score_with_truth
+
+    manager = get_manager()
+    where = None if unlabelled is None else Path(unlabelled)
+    request = DiscoveryRequest(
+        labelled=Path(labelled),
+        unlabelled=where,
+        k=k,
+        method=method,
+        variant=variant,
+        preset=preset,
+        seed=seed,
+        overrides=settings,
+        dataset_options={key: str(value) for key, value in (dataset_options or {}).items()},
+    )
+    placement = Placement(
+        runs=Path(runs),
+        cache=None if cache is None else Path(cache),
+        device=device or ("cuda" if detect_gpu() else "cpu"),
+        threads=threads,
+        force=force,
+        accept_data_issues=accept_data_issues,
+    )
+    found = run_discovery(plan_discovery(request, manager), placement, manager, listener)
+    if truth is not None:
+        score_with_truth(found, read_truth(Path(truth), found, where), manager)
+    written = write_discovery(found, Path(out), device=placement.device)
+    return Discovery(record=found.result.directory.record(), reused=found.result.reused, written=written)
 
 
 def sweep(

@@ -22,7 +22,7 @@ from gcdbench.core.files import sync, write_text
 from gcdbench.core.identity import canonical_json
 from gcdbench.runs.directory import RunDirectory, now, this_host
 from gcdbench.runs.events import Event, RepetitionFailed
-from gcdbench.runs.reader import CONFIG, COST, ENVIRONMENT, EVENTS, IMPORTED, RECORD, SCORES, read_record
+from gcdbench.runs.reader import CONFIG, COST, ENVIRONMENT, EVENTS, IMPORTED, NAMES, RECORD, SCORES, read_record
 from gcdbench.runs.record import DONE, FAILED, INTERRUPTED, RUNNING, Environment, Record, Scores, StoredFile
 from gcdbench.runs.strict_json import write_sealed
 
@@ -73,7 +73,7 @@ class Attempt:
         write_sealed(self.home / ENVIRONMENT, environment.to_table())
         self.record = replace(self.record, status=RUNNING, started=now(), host=this_host(), pid=os.getpid())
         self._write_record(self.home, self.record)
-        for name in (SCORES, COST, IMPORTED):
+        for name in (SCORES, COST, IMPORTED, NAMES):
             (self.home / name).unlink(missing_ok=True)
         for name in (PREDICTIONS, EMBEDDINGS):
             shutil.rmtree(self.home / name, ignore_errors=True)
@@ -130,7 +130,7 @@ def settle(directory: RunDirectory) -> None:
     record = directory.record()
     if not record.folder:
         return
-    for name in (SCORES, ENVIRONMENT, CONFIG, EVENTS, COST, IMPORTED):
+    for name in (SCORES, ENVIRONMENT, CONFIG, EVENTS, COST, IMPORTED, NAMES):
         (directory.path / name).unlink(missing_ok=True)
     for name in (PREDICTIONS, EMBEDDINGS, CHECKPOINT, PREVIOUS, ATTENTION):
         shutil.rmtree(directory.path / name, ignore_errors=True)

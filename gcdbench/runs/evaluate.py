@@ -73,13 +73,18 @@ def _checked(name: str, values: object) -> dict[str, float]:
 
 
 def score_run(record: Record, manager: PluginManager) -> Scores:
-    """Scores of every stored evaluation set of a run; a pure function of the stored predictions and the metrics."""
+    """Scores of every stored evaluation set of a run; a pure function of the stored predictions and the metrics.
+
+    A set whose true classes nobody knows has none.
+    """
     if TRANSDUCTIVE not in record.predictions:
         raise StoreError(f"The run '{record.run_id}' has no stored predictions to score.")
     sets: dict[str, SetScores] = {}
     problems: dict[str, str] = {}
     for name in record.predictions:
         scored = load_predictions(record, name)
+        if not scored.has_truth:
+            continue
         scores, errors = score_set(scored, manager)
         problems.update(errors)
         counts = confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gcdbench.core.arrays import IntArray
-from gcdbench.core.errors import DataError
+from gcdbench.core.errors import ConfigError, DataError
 from gcdbench.core.places import cache_dir
 from gcdbench.core.work import available_cores
 from gcdbench.datasets.catalogue import call_factory
@@ -110,8 +110,10 @@ def prepare_data(execution: Execution) -> Prepared:
 
 def task_info(plan: Plan, split: SplitManifest) -> TaskInfo:
     """What a method knows of its task: the number of classes only where the protocol tells it."""
-    known = plan.protocol.k_policy == "known"
-    return TaskInfo(k_old=split.k_old, k=len(split.classes) if known else None, image_size=plan.settings.image_size)
+    k = (plan.protocol.k or len(split.classes)) if plan.protocol.k_policy == "known" else None
+    if k is not None and k < split.k_old:
+        raise ConfigError(f"{k} clusters are fewer than the {split.k_old} known classes.")
+    return TaskInfo(k_old=split.k_old, k=k, image_size=plan.settings.image_size)
 
 
 def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Path | None = None) -> RunContext:

@@ -17,7 +17,7 @@ from gcdbench.runs.reader import EVENTS, SCORES, read_scores
 from gcdbench.runs.record import DONE, Record, Scores
 from gcdbench.runs.strict_json import open_regular
 
-LEFT_OUT = (".safetensors", "model.json")
+LEFT_OUT = (".safetensors", "model.json", "config.toml", "names.toml")
 """Endings of files that an archive or a repository may leave out; so may embeddings."""
 
 

@@ -45,6 +45,14 @@ class Materials:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnData:
+    """Data that is registered nowhere: how it is called, and what is known of it."""
+
+    dataset: DatasetSpec
+    protocol: Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A run, resolved: every setting has its final value.
 
@@ -145,11 +153,14 @@ def split_dataset_name(text: str) -> tuple[str, str | None]:
     return (name, argument) if separator else (text, None)
 
 
-def make_plan(request: Request, manager: PluginManager) -> Plan:
-    """Resolve a request: look every name up, merge preset, variant and ``--set``, check every value."""
+def make_plan(request: Request, manager: PluginManager, *, own: OwnData | None = None) -> Plan:
+    """Resolve a request: look every name up, merge preset, variant and ``--set``, check every value.
+
+    ``own`` takes the place of the dataset's and the protocol's name where the data is registered nowhere.
+    """
     method: MethodSpec = manager.get("methods", request.method)
     dataset_key, argument = split_dataset_name(request.dataset)
-    dataset: DatasetSpec = manager.get("datasets", dataset_key)
+    dataset: DatasetSpec = own.dataset if own else manager.get("datasets", dataset_key)
     if dataset.takes_argument and not argument:
         raise ConfigError(f"The dataset '{dataset_key}' needs an argument: {dataset_key}:<path>.")
     if argument and not dataset.takes_argument:
@@ -188,7 +199,10 @@ def make_plan(request: Request, manager: PluginManager) -> Plan:
         settings = dataclasses.replace(settings, views="none", augmentation="none")
     training = apply_overrides(preset.training, sections["training"])
     manifest = _given_split(request, sections["protocol"])
-    protocol = manifest.protocol if manifest else named_protocol(request.protocol, planning_card(dataset), dataset_key)
+    if own is not None and sections["protocol"]:
+        raise ConfigError("What is labelled is said by your files: leave --set protocol.… out.")
+    given = manifest.protocol if manifest else own.protocol if own else None
+    protocol = given or named_protocol(request.protocol, planning_card(dataset), dataset_key)
     changed = renamed(protocol, apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX))
     return Plan(
         method=method,

@@ -24,7 +24,7 @@ from gcdbench.runs.strict_json import open_regular
 class ScoredSet:
     """Predictions for one evaluation set, with the truth they are scored against.
 
-    ids, cluster, y_true, group: (N,); is_old: (C,) one flag a class.
+    ids, cluster, y_true, group: (N,); is_old: (C,) one flag a class. y_true is −1 where nobody knows the class.
     """
 
     ids: IntArray
@@ -35,6 +35,11 @@ class ScoredSet:
     anchored: bool
     k_hat: int
     confidence: NDArray[np.float32] | None = None
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether there is something to score against."""
+        return bool((self.y_true >= 0).all())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is stored."""

@@ -29,7 +29,7 @@ from gcdbench.runs.record import (
 from gcdbench.runs.strict_json import SEAL, Fields, NotJSON, parse_table, read_bytes, unsealed
 
 RECORD, SCORES, ENVIRONMENT, EVENTS, CONFIG = "run.json", "scores.json", "env.json", "events.jsonl", "config.toml"
-COST, IMPORTED = "cost.json", "imported.json"
+COST, IMPORTED, NAMES = "cost.json", "imported.json", "names.toml"
 PARTS = (RECORD, SCORES, CONFIG, ENVIRONMENT, EVENTS)
 """The files that tell what a run is and what came out; the others hold arrays."""
 MOST_RECORD_BYTES = 64 * 2**20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,11 +62,11 @@ class Computed:
     seconds: Mapping[str, float]
 
 
-def execute(execution: Execution) -> RunResult:
-    """Do the run, or find that it has been done."""
+def execute(execution: Execution, prepare: Callable[[Execution], Prepared] = prepare_data) -> RunResult:
+    """Do the run, or find that it has been done; ``prepare`` gets its data."""
     plan, placement = execution.plan, execution.placement
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    prepared = prepare_data(execution)
+    prepared = prepare(execution)
     execution = decide_auto_views(execution, prepared)
     plan = execution.plan
     backbone = execution.manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None

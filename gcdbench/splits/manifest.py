@@ -32,7 +32,8 @@ ROLES = (LABELLED, UNLABELLED, TEST)
 class SplitManifest:
     """One split of one dataset. Arrays are ordered by sample id (row of the image store).
 
-    classes: names, old ones first, each part in the card's order; labels: (N,) index into ``classes``;
+    classes: names, old ones first, each part in the card's order; labels: (N,) index into ``classes``, −1 where nobody
+    knows the class, as in a discovery;
     roles: (N,) index into ``ROLES``; groups: (N,) number of the sample's group (its own number without groups).
     """
 
@@ -56,9 +57,9 @@ class SplitManifest:
 
     @property
     def old_share(self) -> float:
-        """w: the old classes' share of D_u."""
+        """w: the old classes' share of D_u; not a number where it is not known."""
         hidden = self.labels[self.ids(UNLABELLED)]
-        return float(np.mean(hidden < self.k_old)) if len(hidden) else float("nan")
+        return float(np.mean(hidden < self.k_old)) if len(hidden) and hidden.min() >= 0 else float("nan")
 
     def data(self, store: Pixels) -> GCDData:
         """What a method may see: no label of an unlabelled image is reachable from it."""
@@ -78,7 +79,7 @@ class SplitManifest:
             "old_classes": list(self.classes[: self.k_old]),
             "new_classes": list(self.classes[self.k_old :]),
             "counts": {role: int(np.sum(self.roles == i)) for i, role in enumerate(ROLES)},
-            "old_share_of_unlabelled": round(self.old_share, 6) if len(self.ids(UNLABELLED)) else None,
+            "old_share_of_unlabelled": None if np.isnan(self.old_share) else round(self.old_share, 6),
         }
 
     def to_text(self) -> str:

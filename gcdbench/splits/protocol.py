@@ -24,7 +24,8 @@ class Protocol:
     old_rule: ``"first"`` classes in the card's order, every second one of them, ``"alternate"``, the largest ones,
         ``"by-count"``, or those called by their names, ``"named"``.
     old_count: number of old classes; None means half of them, rounded up.
-    old_names: the old classes of rule ``"named"``.
+    old_names: the old classes of rule ``"named"``, by name or by their number from 0 in the card's order.
+    k: number of clusters that somebody chose under the policy ``"known"``; None means that of the dataset's classes.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Protocol:
     match_rule: Literal["v2"] = "v2"
     epoch_selection: Literal["last"] = "last"
     old_names: tuple[str, ...] = ()
+    k: int | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.label_fraction <= 1.0:
@@ -70,18 +72,28 @@ class Protocol:
         return tuple(sorted(by_size[:wanted]))
 
     def _named(self, class_names: Sequence[str]) -> tuple[int, ...]:
-        for name in self.old_names:
-            if name not in class_names:
-                raise UnknownName("class", name, class_names)
-        return tuple(c for c, name in enumerate(class_names) if name in self.old_names)
+        wanted = {_find_class(name, class_names) for name in self.old_names}
+        if len(wanted) == len(class_names):
+            raise ConfigError(f"Protocol '{self.name}' calls all {len(class_names)} classes old: none is new.")
+        return tuple(sorted(wanted))
 
     def card(self) -> dict[str, Any]:
         """Every field, for identities, run cards and captions.
 
-        ``old_names`` is younger than stored runs, so it is there only where it says something: their ids stay valid.
+        ``old_names`` and ``k`` are younger than stored runs, so they are there only where they say something: the ids
+        of those runs stay valid.
         """
-        plain = to_plain(self)
-        return plain if self.old_names else {key: value for key, value in plain.items() if key != "old_names"}
+        silent = {"old_names": not self.old_names, "k": self.k is None}
+        return {key: value for key, value in to_plain(self).items() if not silent.get(key)}
+
+
+def _find_class(name: str, class_names: Sequence[str]) -> int:
+    """A class by its name or, where none is called so, by its number."""
+    if name in class_names:
+        return class_names.index(name)
+    if name.isascii() and name.isdecimal() and int(name) < len(class_names):
+        return int(name)
+    raise UnknownName("class", name, class_names)
 
 
 GENERIC: dict[str, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,7 @@ class Shown:
 class Discovered:
     """The unlabelled images with what was said of them.
 
-    cluster: 0 .. K − 1, the first ``len(known)`` of them tied to the known classes; confidence: 0 to 1;
-    unlike: whether an image is unlike everything seen.
+    cluster: 0 .. K − 1; confidence: 0 to 1; unlike: whether an image is unlike everything seen.
     """
 
     images: Shown
@@ -56,12 +56,13 @@ class Labelled:
 class ClusterView:
     """One cluster: positions among the discovered images, and pairs (discovered, labelled) that look alike.
 
+    known: the known class it is tied to, −1 for a new cluster.
     resembles: index of the known class it is most like, −1 where there is none; likeness: cosine of the mean features.
     doubtful: the least certain images of a new cluster; of a known class, the images least like its labelled ones.
     """
 
     number: int
-    known: bool
+    known: int
     size: int
     typical: IntArray
     doubtful: IntArray
@@ -84,33 +85,41 @@ def class_means(features: Floats, label: IntArray, count: int) -> Floats:
     return unit(sums.astype(np.float32))
 
 
-def view_clusters(found: Discovered, labelled: Labelled, known: int, k: int) -> tuple[ClusterView, ...]:
-    """Every cluster that has images, with the images that stand for it."""
+def first_clusters(known: int, k: int) -> tuple[int, ...]:
+    """The known class of each of ``k`` clusters where the first ones are the known classes, in order."""
+    return tuple(number if number < known else -1 for number in range(k))
+
+
+def view_clusters(found: Discovered, labelled: Labelled, known: int, ties: Sequence[int]) -> tuple[ClusterView, ...]:
+    """Every cluster that has images, with the images that stand for it.
+
+    ties: (K,) the known class of each cluster, −1 for a new one.
+    """
     features, references = unit(found.images.embedding), unit(labelled.images.embedding)
     means = class_means(references, labelled.label, known)
     return tuple(
-        _view(number, found, features, labelled, references, means)
-        for number in range(k)
+        _view(number, tie, found, features, labelled, references, means)
+        for number, tie in enumerate(ties)
         if (found.cluster == number).any()
     )
 
 
 def _view(
-    number: int, found: Discovered, features: Floats, labelled: Labelled, references: Floats, means: Floats
+    number: int, tie: int, found: Discovered, features: Floats, labelled: Labelled, references: Floats, means: Floats
 ) -> ClusterView:
     members = np.flatnonzero(found.cluster == number)
-    known = number < len(means)
-    own = means[number] if known else unit(features[members].mean(axis=0, keepdims=True))[0]
+    known = tie >= 0
+    own = means[tie] if known else unit(features[members].mean(axis=0, keepdims=True))[0]
     towards = features[members] @ own
     order = np.argsort(-towards, kind="stable")
     doubt = towards if known else found.confidence[members]
     likeness = means @ own if len(means) else np.zeros(0, dtype=np.float32)
     if known:  # a class resembles another one, not itself
-        likeness = np.where(np.arange(len(means)) == number, -np.inf, likeness)
+        likeness = np.where(np.arange(len(means)) == tie, -np.inf, likeness)
     resembles = int(np.argmax(likeness)) if np.isfinite(likeness).any() else -1
     return ClusterView(
         number=number,
-        known=known,
+        known=tie,
         size=len(members),
         typical=members[order][:TYPICAL],
         doubtful=members[np.argsort(doubt, kind="stable")][:DOUBTFUL],

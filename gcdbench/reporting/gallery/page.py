@@ -13,7 +13,14 @@ import numpy as np
 from jinja2 import Environment, PackageLoader
 
 from gcdbench.core.arrays import IntArray, Pixels
-from gcdbench.reporting.gallery.content import ClusterView, Discovered, Labelled, embed_plane, view_clusters
+from gcdbench.reporting.gallery.content import (
+    ClusterView,
+    Discovered,
+    Labelled,
+    embed_plane,
+    first_clusters,
+    view_clusters,
+)
 from gcdbench.reporting.gallery.sheets import LARGE, PER_ROW, PER_SHEET, SMALL, Sheets, make_sheets
 
 MOST_ON_MAP = 3000
@@ -22,12 +29,16 @@ MOST_ON_MAP = 3000
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What is called how: the known classes, and the clusters that were named, merged or rejected before."""
+    """What is called how: the known classes, and the clusters that were named, merged or rejected before.
+
+    ties: (K,) the known class of each cluster, −1 for a new one; empty where the first clusters are the known classes.
+    """
 
     known: tuple[str, ...]
     clusters: dict[int, str]
     merged: dict[int, int]
     rejected: frozenset[int]
+    ties: tuple[int, ...] = ()
 
 
 def build_gallery(
@@ -43,7 +54,7 @@ def build_gallery(
     notes: Sequence[str] = (),
 ) -> str:
     """The whole document. ``store``: the image store whose rows the images are."""
-    views = view_clusters(found, labelled, len(names.known), k)
+    views = view_clusters(found, labelled, len(names.known), names.ties or first_clusters(len(names.known), k))
     mapped = _on_map(len(found.images), MOST_ON_MAP)
     plane = embed_plane(found.images.embedding[mapped])
     large, places = _featured(found, labelled, views)
@@ -69,7 +80,7 @@ def build_gallery(
     )
     script, style = _asset("gallery.js"), _asset("gallery.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    new = [view for view in views if not view.known]
+    new = [view for view in views if view.known < 0]
     return environment.get_template("gallery.html").render(
         title=title,
         run_id=run_id,
@@ -135,11 +146,12 @@ def _cluster(
     def reference(position: int) -> dict[str, Any]:
         return {"thumb": places["labelled", int(position)], "name": labelled.images.names[position]}
 
-    own = names.known[view.number] if view.known else ""
-    examples = np.flatnonzero(labelled.label == view.number)[: 6 if view.known else 0]
+    known = view.known >= 0
+    own = names.known[view.known] if known else ""
+    examples = np.flatnonzero(labelled.label == view.known)[: 6 if known else 0]
     return {
         "number": view.number,
-        "known": view.known,
+        "known": known,
         "name": own or names.clusters.get(view.number, ""),
         "merged": names.merged.get(view.number),
         "rejected": view.number in names.rejected,

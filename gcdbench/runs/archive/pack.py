@@ -13,6 +13,7 @@ from pathlib import Path
 from gcdbench.core.errors import StoreError
 from gcdbench.runs.archive.layout import FORMAT, MANIFEST, SUFFIXES, WEIGHTS, check_name
 from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.reader import CONFIG, parse_config
 
 ALWAYS = ("run.json", "config.toml", "env.json", "events.jsonl", "scores.json", "model.json", "cost.json")
 FOLDERS = ("predictions", "attention")
@@ -34,6 +35,8 @@ def files_of_run(run: Path, *, weights: bool, embeddings: bool) -> list[Path]:
     """The files of one run that are packed, in order; never its lock, heartbeat or checkpoint."""
     names = [*ALWAYS, *(WEIGHTS if weights else ())]
     chosen = [run / name for name in names if (run / name).is_file()]
+    if names_files(run):
+        chosen.remove(run / CONFIG)
     for folder in (*FOLDERS, *((EMBEDDINGS,) if embeddings else ())):
         if (run / folder).is_dir():
             chosen += sorted(path for path in (run / folder).iterdir() if path.is_file() and path.suffix in SUFFIXES)
@@ -48,6 +51,7 @@ def pack_runs(
     count = 0
     for run in sorted(chosen):
         check_predictions(run)
+        check_privacy(run)
         prefix = run.relative_to(runs).as_posix()
         files |= {
             check_name(f"{prefix}/{path.relative_to(run).as_posix()}"): path
@@ -71,6 +75,33 @@ def pack_runs(
         part.unlink(missing_ok=True)
         raise StoreError(f"Cannot write '{target}': {error.strerror or error}.") from error
     return Packed(path=target, runs=count, files=len(files), size=target.stat().st_size)
+
+
+def names_files(run: Path) -> bool:
+    """Whether a run's config.toml holds a path: of its images, its split or its weights. Such a file stays here.
+
+    What names the run is in run.json, so nothing is lost but where the files were.
+    """
+    path = run / CONFIG
+    if not path.is_file():
+        return False
+    try:
+        table = parse_config(path.read_bytes(), str(path))
+    except StoreError:  # damaged: nobody knows what it holds
+        return True
+    settings = table.get("settings")
+    weights = settings.get("weights") if isinstance(settings, dict) else None
+    return ":" in str(table.get("dataset", "")) or bool(table.get("split")) or bool(weights)
+
+
+def check_privacy(run: Path) -> None:
+    """Refuse a run on somebody's own files whose accepted data issues are sentences that name these files."""
+    record = RunDirectory(run).record()
+    if record.accepted_data_issues and names_files(run):
+        raise StoreError(
+            f"The run '{record.run_id}' recorded problems of its images by their file names, so it cannot be packed.",
+            hint="Correct the images instead of accepting the problems, and make the run again.",
+        )
 
 
 def check_predictions(run: Path) -> None:

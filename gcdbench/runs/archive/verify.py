@@ -176,14 +176,16 @@ def _check_scores(
     for name, entry in record.predictions.items():
         if entry.file not in contents or hashlib.sha256(contents[entry.file]).hexdigest() != entry.sha256:
             raise refuse(f"run '{prefix}' lacks the predictions it recorded for '{name}'")
-        if name not in scores.sets:
-            raise refuse(f"run '{prefix}' has no scores for '{name}'")
         try:
             found = arrays[entry.file]
             scored = ScoredSet(
                 ids=found["ids"], cluster=found["cluster"], y_true=found["y_true"], group=found["group"],
                 is_old=found["is_old"], anchored=bool(found["anchored"]), k_hat=int(found["k_hat"]),
             )  # fmt: skip
+            if name not in scores.sets:
+                if scored.has_truth:
+                    raise refuse(f"run '{prefix}' has no scores for '{name}'")
+                continue
             again = accuracy(scored.y_true, scored.cluster, scored.is_old)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise refuse(f"run '{prefix}' has predictions that cannot be scored ({error})") from None
