@@ -22,6 +22,7 @@ from benchmarks.faults.world import SMALL, SUITE
 Members = dict[str, bytes]
 ESCAPE = "\x1b[2J\x1b[31mred\x07"
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+MARKUP_PARTS = ("<script>alert(1)", "<img src=x onerror")
 FORMULA = "=cmd|' /C calc'!A0"
 HUGE = 10**400
 
@@ -242,7 +243,8 @@ def _shown(tool: Tool) -> tuple[str, str]:
         if "csv" in arguments and re.search(r'(^|,)"?[=+@]', answer.out, re.M):
             return SILENT, "a formula in a spreadsheet"
     page = tool.home / "page.html"
-    if page.is_file() and MARKUP[:8] in page.read_text(errors="replace").replace("<script>\n", ""):
+    # The page has a script of its own, so what was crafted is looked for, whole and in its two parts.
+    if page.is_file() and any(part in page.read_text(errors="replace") for part in MARKUP_PARTS):
         return SILENT, "markup in the report"
     return OK, "accepted, without effect"
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gcdbench.cli.echo import say
+
 if TYPE_CHECKING:
     from gcdbench.reporting.published.counts import CountVerdict, Sizes
     from gcdbench.reporting.published.rows import Audit, GroupVerdict, RowVerdict
@@ -72,7 +74,7 @@ def command(
         )
     result = audit(rows, known, protocol or ("given" if given else None), sizes)
     if as_json:
-        click.echo(json.dumps(_plain(result), indent=2, ensure_ascii=False))
+        say(json.dumps(_plain(result), indent=2, ensure_ascii=False))
     else:
         _show(result)
     if strict and result.findings:
@@ -179,22 +181,20 @@ def _show(result: Audit) -> None:
             if (group.table, group.dataset) == g:
                 _show_shares(group)
         _show_counts([c for c in result.counts if (c.row.table, c.row.dataset) == g])
-        click.echo()
+        say()
     if not result.findings:
-        click.echo("No finding: every row fits, and the rows of each dataset share one w.")
+        say("No finding: every row fits, and the rows of each dataset share one w.")
         return
-    click.echo(f"{len(result.findings)} finding{'' if len(result.findings) == 1 else 's'}:")
+    say(f"{len(result.findings)} finding{'' if len(result.findings) == 1 else 's'}:")
     for sentence in result.findings:
-        click.echo(f"  - {sentence}")
+        say(f"  - {sentence}")
 
 
 def _show_rows(title: str, members: list[RowVerdict]) -> None:
     colour = {"impossible": "red", "extreme": "yellow", "off": "yellow", "incomplete": "bright_black"}
     width = max(8, *(len(v.row.name) for v in members))
     click.secho(title, bold=True)
-    click.echo(
-        f"  {'':<{width}}  {'All':>5}  {'Old':>5}  {'New':>5}  {'w allowed':<14}  verdict (off by points of All)"
-    )
+    say(f"  {'':<{width}}  {'All':>5}  {'Old':>5}  {'New':>5}  {'w allowed':<14}  verdict (off by points of All)")
     for v in members:
         printed = [str(v.row.scores[key]) if key in v.row.scores else "—" for key in ("all", "old", "new")]
         verdict = v.status if v.miss < 0.005 else f"{v.status} by {v.miss:.2f}"
@@ -206,13 +206,13 @@ def _show_rows(title: str, members: list[RowVerdict]) -> None:
 def _show_shares(group: GroupVerdict) -> None:
     agreed = ", ".join(group.explains)
     if group.consensus:
-        click.echo(f"  w = {group.consensus} explains {len(group.explains)} of {group.total} rows: {agreed}")
+        say(f"  w = {group.consensus} explains {len(group.explains)} of {group.total} rows: {agreed}")
     for fit in group.protocols:
         explained = f"{len(fit.explains)} of {group.total} rows" + (
             f": {', '.join(fit.explains)}" if fit.explains else ""
         )
         near = f"; nearest other: {fit.nearest}, off by {fit.nearest_miss:.2f}" if fit.nearest else ""
-        click.echo(f"  {fit.protocol}: w = {fit.w:.3f} explains {explained}{near}")
+        say(f"  {fit.protocol}: w = {fit.w:.3f} explains {explained}{near}")
 
 
 def _show_counts(verdicts: list[CountVerdict]) -> None:
@@ -227,4 +227,4 @@ def _show_counts(verdicts: list[CountVerdict]) -> None:
         if asked:
             fine = f"{len(asked)} row{'' if len(asked) == 1 else 's'} with this w, and none that cannot be one run"
             told = f"cannot be one run: {'; '.join(odd)}" if odd else fine
-            click.echo(f"  counts of {size} images ({protocols}): {told}")
+            say(f"  counts of {size} images ({protocols}): {told}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 
@@ -60,13 +61,13 @@ def command(
         return
     for row in rows:
         activations = "not measured" if row["activations_mb"] is None else f"{row['activations_mb']:.1f} MB"
-        click.echo(f"{row['method']} (run {row['run'][:8]}), {row['backbone']}, {row['image_size']} px")
-        click.echo(f"  parameters   {row['parameters']:,}  (trained: {row['trained_parameters']:,})")
-        click.echo(f"  FLOPs        {row['flops'] / 1e9:.3f} G per image")
-        click.echo(
+        say(f"{row['method']} (run {row['run'][:8]}), {row['backbone']}, {row['image_size']} px")
+        say(f"  parameters   {row['parameters']:,}  (trained: {row['trained_parameters']:,})")
+        say(f"  FLOPs        {row['flops'] / 1e9:.3f} G per image")
+        say(
             f"  latency      {row['latency_ms']:.1f} ms per image, {row['images_per_s']:.0f} images/s "
             f"in batches of {row['batch']} ({row['device']}, {row['threads']} thread(s))"
         )
-        click.echo(f"  peak memory  {activations} activations, {row['weights_mb']:.1f} MB weights")
+        say(f"  peak memory  {activations} activations, {row['weights_mb']:.1f} MB weights")
         if "note" in row:
-            click.echo(f"  note         {row['note']}")
+            say(f"  note         {row['note']}")

@@ -10,6 +10,7 @@ from gcdbench.cli.data_cache import cache
 from gcdbench.cli.data_common import common_options, open_named, parse_options, shown_progress
 from gcdbench.cli.data_fetch import fetch
 from gcdbench.cli.data_split import split
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option, echo_json, json_option
 
 
@@ -47,8 +48,8 @@ def list_(data_root: Path | None, as_json: bool) -> None:
             images += f" of {item.expected:,}"
         size = "" if item.bytes is None else format_bytes(item.bytes)
         tail = item.problem or item.location or item.summary
-        click.echo(f"{item.name:<{width}}  {item.state:<8}  {images:<24}  {size:>8}  {tail}".rstrip())
-    click.echo("Looked in: " + ", ".join(roots))
+        say(f"{item.name:<{width}}  {item.state:<8}  {images:<24}  {size:>8}  {tail}".rstrip())
+    say("Looked in: " + ", ".join(roots))
 
 
 @command.command()
@@ -70,29 +71,29 @@ def show(
     if as_json:
         echo_json({**asdict(card), **({"contents": contents} if contents else {})})
         return
-    click.echo(f"{card.name}: {card.title}")
+    say(f"{card.name}: {card.title}")
     if contents:
-        click.echo(f"  {'contents':10}{contents} (the same images in the same classes have the same digits)")
+        say(f"  {'contents':10}{contents} (the same images in the same classes have the same digits)")
     for name in ("modality", "licence", "citation", "source", "layout", "grouping"):
         value = getattr(card, name)
         if value:
-            click.echo(f"  {name:10}{value}")
+            say(f"  {name:10}{value}")
     total = "unknown" if card.total is None else f"{card.total:,}"
     parts = ", ".join(f"{part} {count:,}" for part, count in card.samples.items())
-    click.echo(f"  {'images':10}{total}" + (f" ({parts})" if len(card.samples) > 1 else ""))
-    click.echo(f"  {'input':10}{card.image_size} pixels")
-    click.echo(f"  classes ({len(card.classes)}), in order:")
+    say(f"  {'images':10}{total}" + (f" ({parts})" if len(card.samples) > 1 else ""))
+    say(f"  {'input':10}{card.image_size} pixels")
+    say(f"  classes ({len(card.classes)}), in order:")
     for index, name in enumerate(card.classes):
         counts = [table[index] for table in (card.counts, card.test_counts) if table is not None]
-        click.echo(f"    {index:2}  {name}" + (f"  {' + '.join(f'{count:,}' for count in counts)}" if counts else ""))
-    click.echo(f"  protocols ({card.default_protocol} where none is named):")
+        say(f"    {index:2}  {name}" + (f"  {' + '.join(f'{count:,}' for count in counts)}" if counts else ""))
+    say(f"  protocols ({card.default_protocol} where none is named):")
     for name, text in describe_protocols(card).items():
-        click.echo(f"    {name}: {text}")
+        say(f"    {name}: {text}")
     for title, lines in (("known defects", card.defects), ("notes", card.notes)):
         for line in lines:
-            click.echo(f"  {title}: {line}")
+            say(f"  {title}: {line}")
     for name in card.downloads:
-        click.echo(f"  download: {name} ({card.checksums.get(name, 'no published checksum')})")
+        say(f"  download: {name} ({card.checksums.get(name, 'no published checksum')})")
 
 
 def _contents(dataset: str, data_root: Path | None, options: dict[str, str], workers: int | None) -> str:
@@ -123,7 +124,7 @@ def verify(
     source = open_named(dataset, data_root, dataset_set)
     with shown_progress(quiet=as_json) as progress:
         report = run_verify(source, workers=workers or available_cores(), cache=cache_dir(), progress=progress)
-    echo_json(report.to_dict()) if as_json else click.echo(report.to_text(shown))
+    echo_json(report.to_dict()) if as_json else say(report.to_text(shown))
     raise SystemExit(0 if report.ok else 1)
 
 
@@ -160,7 +161,7 @@ def audit(
     with shown_progress(quiet=as_json) as progress:
         report = run_audit(source, rules, workers=workers or available_cores(), progress=progress)
     text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else report.to_text(shown)
-    click.echo(text)
+    say(text)
     if output is not None:
         full = text if as_json else report.to_text(shown=report.images)
         write_text(output, full + "\n")
@@ -190,7 +191,7 @@ def prepare(
     size = image_size or source.card.image_size
     needed = store_bytes(len(source), size)
     if not as_json:
-        click.echo(f"{len(source):,} images for {size} px input: {format_bytes(needed)} in {cache_dir()}", err=True)
+        say(f"{len(source):,} images for {size} px input: {format_bytes(needed)} in {cache_dir()}", err=True)
     began = time.perf_counter()
     with shown_progress(quiet=as_json) as progress:
         store = prepare_store(source, size, cache_dir(), workers, progress)
@@ -199,7 +200,7 @@ def prepare(
         folder = str(store.folder)
         echo_json({"dataset": dataset, "images": len(store), "key": store.key, "folder": folder, "bytes": needed})
     else:
-        click.echo(f"Ready in {seconds:.1f} s: {store.folder}")
+        say(f"Ready in {seconds:.1f} s: {store.folder}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def list_(as_json: bool) -> None:
         return
     for entry in entries:
         days = (time.time() - entry.used) / 86_400
-        click.echo(f"{entry.kind:<8} {format_bytes(entry.bytes):>8}  {days:6.1f} days ago  {entry.key}  {entry.title}")
-    click.echo(f"{format_bytes(total)} in {cache_dir()}")
+        say(f"{entry.kind:<8} {format_bytes(entry.bytes):>8}  {days:6.1f} days ago  {entry.key}  {entry.title}")
+    say(f"{format_bytes(total)} in {cache_dir()}")
 
 
 @cache.command()
@@ -65,4 +66,4 @@ def _say(gone: list[CacheEntry]) -> None:
     from gcdbench.core.disk_space import format_bytes
 
     freed = format_bytes(sum(entry.bytes for entry in gone))
-    click.echo(f"{len(gone)} entries deleted, {freed} freed.")
+    say(f"{len(gone)} entries deleted, {freed} freed.")

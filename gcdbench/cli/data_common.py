@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def open_named(
     options = parse_options(dataset_set)
     source = open_dataset(dataset, get_manager(), data_root=data_root, image_size=image_size, options=options)
     for remark in source.remarks:
-        click.echo(f"{remark.level.capitalize()}: {remark.message}.", err=True)
+        say(f"{remark.level.capitalize()}: {remark.message}.", err=True)
     return source
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gcdbench.cli.data_common import shown_progress
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option
 
 
@@ -36,11 +37,11 @@ def fetch(dataset: str, data_root: Path | None, size: str | None, force: bool) -
     presence = find_presence(dataset, manager, data_root)
     is_here = presence.state in ("here", "built-in") and (files is None or presence.location.endswith(files))
     if is_here and not force:
-        click.echo(f"{dataset} is here: {presence.location}")
+        say(f"{dataset} is here: {presence.location}")
         return
     root = download_root(data_root)
-    click.echo(f"{card.title}; licence: {card.licence}; cite: {card.citation}", err=True)
+    say(f"{card.title}; licence: {card.licence}; cite: {card.citation}", err=True)
     with shown_progress(quiet=False) as progress:
         for path in fetch_dataset(card, root, files=files, progress=progress):
-            click.echo(f"{dataset}: {path}")
-    click.echo(f"Now check it: gcdbench data verify {dataset}", err=True)
+            say(f"{dataset}: {path}")
+    say(f"Now check it: gcdbench data verify {dataset}", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gcdbench.cli.data_common import common_options, open_named, shown_progress
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, old_option
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def export(
         sys.stdout.buffer.write(content)
     else:
         write_bytes(output.absolute(), content)
-        click.echo(f"{output}: sha256 {made.sha}", err=True)
+        say(f"{output}: sha256 {made.sha}", err=True)
         _describe(made)
 
 
@@ -71,10 +72,10 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"same": found.same, "left_sha256": a.sha, "right_sha256": b.sha, **asdict(found)})
     elif found.same:
-        click.echo(f"The same split: sha256 {a.sha}")
+        say(f"The same split: sha256 {a.sha}")
     else:
         header = ", ".join(found.header)
-        click.echo("The splits differ" + (f" (header: {header})" if header else "") + ":")
+        say("The splits differ" + (f" (header: {header})" if header else "") + ":")
         for count, what in (
             (len(found.only_left), f"images only in {left}"),
             (len(found.only_right), f"images only in {right}"),
@@ -82,9 +83,9 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
             (len(found.classes), "images have another class"),
         ):
             if count:
-                click.echo(f"  {count:,} {what}")
+                say(f"  {count:,} {what}")
         if found.groups:
-            click.echo("  the groups differ")
+            say("  the groups differ")
     raise SystemExit(0 if found.same else 1)
 
 
@@ -146,10 +147,8 @@ def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) 
     )
     kept = keep_protocol(card, protocol)
     counts = f"{len(found.old)} old and {len(found.new)} new classes"
-    click.echo(
-        f"{card.name}: {counts}, {100 * label_fraction:g} % of the old ones labelled; --protocol {name} uses it."
-    )
-    click.echo(f"Kept as {kept}")
+    say(f"{card.name}: {counts}, {100 * label_fraction:g} % of the old ones labelled; --protocol {name} uses it.")
+    say(f"Kept as {kept}")
 
 
 def _import_manifest(
@@ -168,11 +167,11 @@ def _import_manifest(
     kept = user_data_dir() / "splits" / safe_name(ours.dataset) / name
     write_bytes(kept, theirs.to_text().encode())
     if theirs.sha == ours.sha:
-        click.echo(f"Byte for byte the split that is made here under '{ours.protocol.name}'; sha256 {ours.sha}")
+        say(f"Byte for byte the split that is made here under '{ours.protocol.name}'; sha256 {ours.sha}")
     else:
         moved = int((theirs.roles != ours.roles).sum())
-        click.echo(f"The same images, but {moved:,} have another role than here under '{ours.protocol.name}'.")
-    click.echo(f"Kept as {kept}")
+        say(f"The same images, but {moved:,} have another role than here under '{ours.protocol.name}'.")
+    say(f"Kept as {kept}")
 
 
 def _rules(
@@ -228,5 +227,5 @@ def _make(
 def _describe(made: SplitManifest) -> None:
     header = made.header()
     counts = ", ".join(f"{role} {count:,}" for role, count in header["counts"].items())
-    click.echo(f"protocol {made.protocol.name}: {counts}; w = {made.old_share:.3f}", err=True)
-    click.echo(f"old classes: {', '.join(header['old_classes'])}", err=True)
+    say(f"protocol {made.protocol.name}: {counts}; w = {made.old_share:.3f}", err=True)
+    say(f"old classes: {', '.join(header['old_classes'])}", err=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -34,7 +35,7 @@ def command(cluster: bool, executor: str, assignments: tuple[str, ...], runs: Pa
         echo_json([{"level": level, "message": message} for level, message in findings])
     else:
         for level, message in findings:
-            click.echo(f"{level:<9}{message}")
+            say(f"{level:<9}{message}")
     if any(level == PROBLEM for level, _ in findings):
         raise SystemExit(1)
 

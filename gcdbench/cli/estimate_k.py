@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option
 from gcdbench.cli.planning import plan_run, planning_options
 
@@ -67,9 +68,9 @@ def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
             }
         )
         return
-    click.echo(
+    say(
         f"{prepared.split.dataset}: {prepared.split.k_old} old classes, {len(sample.labelled)} labelled and "
         f"{len(sample.unlabelled)} unlabelled images, {plan.settings.backbone} at {plan.settings.image_size} px"
     )
     for row in rows:
-        click.echo(f"  {row['estimator']:<12} K = {row['k']:<4} (true {truth}, error {row['error']:+d})")
+        say(f"  {row['estimator']:<12} K = {row['k']:<4} (true {truth}, error {row['error']:+d})")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option, echo_json, json_option, runs_option
 
 
@@ -123,18 +124,18 @@ def command(
         return
     for label, maps in result.localisation.items():
         for name, score in maps.items():
-            click.echo(
+            say(
                 f"{label:<28} {name:<18} pointing game {score.pointing:5.1f} %   "
                 f"energy inside {score.energy_inside:5.1f} %   (lesion area {score.area:.1f} %, n = {score.n})"
             )
     for pair in result.pairs:
-        click.echo(
+        say(
             f"{pair['old']} (old) / {pair['new']} (new): "
             f"{pair['old_as_new']} old taken for new, {pair['new_as_old']} new taken for old"
         )
     for note in result.notes:
-        click.echo(note)
-    click.echo(f"{len(result.files)} file(s) in {out}")
+        say(note)
+    say(f"{len(result.files)} file(s) in {out}")
 
 
 def _parse_ids(text: str) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import require_runs, runs_option
 
 
@@ -72,10 +73,10 @@ def command(
             damaged[path] = error.message
     whole = [path for path in chosen if path not in damaged]
     for path, problem in damaged.items():
-        click.echo(f"left out: {path.name}: {problem}", err=True)
+        say(f"left out: {path.name}: {problem}", err=True)
     if not whole:
         raise ConfigError("Every run that fits is damaged, so that nothing was packed.", hint="See 'gcdbench verify'.")
     packed = pack_runs(runs, whole, archive, weights=weights, embeddings=embeddings)
-    click.echo(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
+    say(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
     if damaged:
         raise SystemExit(1)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 
@@ -53,7 +54,7 @@ def command(
             }
         )
         return
-    click.echo(
+    say(
         f"{out}: {out.stat().st_size / 1e6:.1f} MB. onnxruntime and gcdbench agree on {agreement.images} images: "
         f"{agreement.other_clusters} other clusters, confidences differ by at most {agreement.largest_difference:.1e}."
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import runs_option
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def command(
         figure = _of_runs(kind, targets, runs, evaluation)
     path = output or Path(f"{kind}-{Path(targets[0]).stem}.svg")
     save(figure, path)
-    click.echo(f"Wrote {path}")
+    say(f"Wrote {path}")
 
 
 def _of_suite(

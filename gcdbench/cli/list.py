@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option
 
 KINDS = ("methods", "datasets", "metrics", "backbones", "executors", "observers", "presets", "suites", "plugins")
@@ -50,7 +51,7 @@ def command(kind: str, as_json: bool) -> None:
     width = max((len(str(row["name"])) for row in rows), default=0)
     for row in rows:
         origin = "" if row["distribution"] == "gcdbench" else f"  [{row['distribution']} {row['version']}]"
-        click.echo(f"{row['name']:<{width}}  {row['summary']}{origin}")
+        say(f"{row['name']:<{width}}  {row['summary']}{origin}")
 
 
 def _title(suite: str) -> str:
@@ -89,8 +90,8 @@ def _list_plugins(as_json: bool) -> None:
     for record in records:
         if record.ok:
             offers = "; ".join(f"{len(names)} {kind}" for kind, names in record.provides.items()) or "observers only"
-            click.echo(f"ok      {record.distribution} {record.version}: {offers}")
+            say(f"ok      {record.distribution} {record.version}: {offers}")
             for note in record.notes:
-                click.echo(f"note    {record.distribution} {record.version}: {note}")
+                say(f"note    {record.distribution} {record.version}: {note}")
         else:
-            click.echo(f"broken  {record.distribution} {record.version} ({record.stage}): {record.error}")
+            say(f"broken  {record.distribution} {record.version} ({record.stage}): {record.error}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from gcdbench import __version__
+from gcdbench.cli.echo import say
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.plugins.manager import PLUGIN_FILES_VARIABLE
 
@@ -101,10 +102,10 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.Abort:
-        click.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         sys.exit(130)
     except KeyboardInterrupt:
-        click.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -116,17 +117,15 @@ def main() -> None:
     except GCDBenchError as error:
         if "--debug" in sys.argv:
             raise
-        click.echo(f"Error: {error.message}", err=True)
+        say(f"Error: {error.message}", err=True)
         if error.hint:
-            click.echo(f"Hint: {error.hint}", err=True)
+            say(f"Hint: {error.hint}", err=True)
         sys.exit(error.exit_code)
     except Exception as error:  # a plugin's method may raise anything: still one sentence, and the way to more
         if "--debug" in sys.argv:
             raise
-        click.echo(f"Error: {_explained(error)}", err=True)
-        click.echo(
-            "Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True
-        )
+        say(f"Error: {_explained(error)}", err=True)
+        say("Hint: 'gcdbench --debug …' shows where; a failed run keeps its traceback ('gcdbench status').", err=True)
         sys.exit(1)
 
 

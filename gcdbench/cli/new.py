@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
+
 KINDS = ("method", "dataset", "metric", "backbone", "executor")
 
 
@@ -19,5 +21,5 @@ def command(kind: str, name: str, into: Path | None) -> None:
 
     folder = into or Path(name)
     for file in make_package(kind, name, folder):
-        click.echo(f"  {file}")
-    click.echo(f"Next: pip install -e '{folder}[test]' && python -m pytest {folder}")
+        say(f"  {file}")
+    say(f"Next: pip install -e '{folder}[test]' && python -m pytest {folder}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gcdbench.cli.echo import say
+
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
 
@@ -104,7 +106,7 @@ def warn_of_plugins(manager: PluginManager) -> None:
     """Say which plugins do not work: what was asked for may not be what runs."""
     for record in manager.records():
         if not record.ok:
-            click.echo(f"Note: the plugin '{record.distribution}' does not work ({record.error}).", err=True)
+            say(f"Note: the plugin '{record.distribution}' does not work ({record.error}).", err=True)
 
 
 def require_runs(runs: Path, found: Sized) -> None:
@@ -121,4 +123,4 @@ def echo_json(value: Any) -> None:
     """Print a value as JSON."""
     import json
 
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    say(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -10,6 +10,7 @@ from typing import TextIO
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 
@@ -91,15 +92,15 @@ def command(
         echo_json(summary)
         return
     for path, reason in unreadable:
-        click.echo(f"left out: {path} ({reason})", err=True)
+        say(f"left out: {path} ({reason})", err=True)
     if quiet:
         return
     for name, count in found.most_common():
-        click.echo(f"{count:6d}  {name}", err=True)
+        say(f"{count:6d}  {name}", err=True)
     told = f"{unlike} of them unlike everything the model has seen" if loaded.card.unlikeness else "likeness not known"
-    click.echo(f"{found.total()} images in {seconds:.1f} s ({summary['images_per_s']} per second), {told}.", err=True)
+    say(f"{found.total()} images in {seconds:.1f} s ({summary['images_per_s']} per second), {told}.", err=True)
     if out is not None:
-        click.echo(f"Written to {out}. It names your files: think before you pass it on.", err=True)
+        say(f"Written to {out}. It names your files: think before you pass it on.", err=True)
 
 
 @contextmanager

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gcdbench.core.printable import one_line
 from gcdbench.metrics.error_terms import BY_MAP, HEAD_TERMS
 from gcdbench.runs.record import TRANSDUCTIVE
 
 if TYPE_CHECKING:
     from gcdbench.runs.record import Record, Scores
 
+SHOWN_ISSUES = 2
+"""Accepted data issues that are named where a run is one thing among others; a folder may have thousands."""
 SET_TITLES = {TRANSDUCTIVE: "D_u, the unlabelled images", "inductive": "the untouched test part"}
 
 
-def score_lines(record: Record, scores: Scores) -> list[str]:
-    """All/Old/New and the error decomposition of every evaluation set, in percent."""
+def score_lines(record: Record, scores: Scores, *, all_issues: bool = False) -> list[str]:
+    """All/Old/New and the error decomposition of every evaluation set, in percent.
+
+    all_issues: name every data issue that was accepted, not the first ones only.
+    """
     from gcdbench.models.weight_notes import note_on_weights
 
     lines: list[str] = [] if scores.sets else ["Nobody knows the true classes of these images, so there are no scores."]
@@ -38,11 +44,19 @@ def score_lines(record: Record, scores: Scores) -> list[str]:
         lines.append("  " + "   ".join(extras))
     for metric, error in scores.metric_errors.items():
         lines.append(f"The metric '{metric}' failed: {error}")
-    for issue in record.accepted_data_issues:
-        lines.append(f"Accepted data issue: {issue}")
+    lines += issue_lines(record.accepted_data_issues, most=None if all_issues else SHOWN_ISSUES)
     if note := note_on_weights(record.weights_sha256):
         lines.append(note)
-    return lines
+    return [one_line(line) for line in lines]
+
+
+def issue_lines(issues: Sequence[str], *, most: int | None = SHOWN_ISSUES) -> list[str]:
+    """Accepted data issues: how many, and the first ``most`` of them by name."""
+    if not issues:
+        return []
+    left = 0 if most is None else len(issues) - most
+    lines = [f"Accepted data issues: {len(issues)}", *(f"  {issue}" for issue in issues[:most])]
+    return [*lines, f"  and {left} more; 'gcdbench show' lists all"] if left > 0 else lines
 
 
 def error_lines(values: Mapping[str, float]) -> list[str]:

@@ -6,7 +6,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import click
+from gcdbench.cli.echo import say
+from gcdbench.core.printable import one_line, printable
 
 if TYPE_CHECKING:
     from gcdbench.runs.events import EpochEnd, Event, StepProgress
@@ -66,6 +67,7 @@ class ProgressDisplay:
 
     def _progress(self, task: str, done: int, total: int, detail: str) -> None:
         if self._bar is not None:
+            task, detail = bar_text(task), bar_text(detail)
             if task not in self._tasks:
                 self._tasks[task] = self._bar.add_task(task, total=total, detail=detail)
             self._bar.update(self._tasks[task], completed=done, total=total, detail=detail)
@@ -74,7 +76,7 @@ class ProgressDisplay:
         first = task not in self._last_plain
         if first or done >= total or now - self._last_plain[task] >= PLAIN_SECONDS:
             self._last_plain[task] = now
-            click.echo(f"{task}: {done}/{total} {detail}".rstrip(), err=True)
+            say(f"{task}: {done}/{total} {detail}".rstrip(), err=True)
 
     def _training(self, event: StepProgress | EpochEnd, done: float) -> None:
         """Progress in percent of the run, with the epoch, the losses, images/s and the time left."""
@@ -87,6 +89,13 @@ class ProgressDisplay:
 
     def _line(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(text)
+            self._bar.console.print(printable(text), markup=False)
         else:
-            click.echo(text, err=True)
+            say(text, err=True)
+
+
+def bar_text(text: str) -> str:
+    """Without control characters, and without what the progress bar would take for markup."""
+    from rich.markup import escape
+
+    return escape(one_line(text))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import require_runs, runs_option
 
 
@@ -57,4 +58,4 @@ def command(
         fewest_rows=1 if suite_names else 2,
     )
     write_text(output, text)
-    click.echo(f"Wrote {output} ({len(text) / 2**20:.1f} MiB)")
+    say(f"Wrote {output} ({len(text) / 2**20:.1f} MiB)")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import require_runs, runs_option
 
 
@@ -42,23 +43,23 @@ def command(run: str | None, runs: Path) -> None:
                 raise GCDBenchError(problems[path])
         except GCDBenchError as error:
             failed += 1
-            click.echo(f"{path.name}: {error.message}", err=True)
+            say(f"{path.name}: {error.message}", err=True)
             continue
         broken |= found.scores.metric_errors
         changed += len(found.changed)
         added += len(found.added)
         restored += found.restored
         if found.restored:
-            click.echo(f"{path.name}: scores restored from the predictions")
+            say(f"{path.name}: scores restored from the predictions")
         if found.changed:
-            click.echo(f"{path.name}: changed {', '.join(found.changed)}")
+            say(f"{path.name}: changed {', '.join(found.changed)}")
         if found.added:
-            click.echo(f"{path.name}: new {', '.join(found.added)}")
+            say(f"{path.name}: new {', '.join(found.added)}")
     back = f", {restored} run(s) restored" if restored else ""
-    click.echo(
+    say(
         f"Rescored {len(paths) - failed} run(s): {changed} score(s) changed, {added} new{back}, {failed} run(s) failed."
     )
     for name, problem in sorted(broken.items()):
-        click.echo(f"The metric '{name}' failed: {problem}", err=True)
+        say(f"The metric '{name}' failed: {problem}", err=True)
     if failed or broken:
         raise SystemExit(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import (
     data_root_option,
     echo_json,
@@ -111,7 +112,7 @@ def command(
     require_observers(observe, manager)
     plan = make_plan(request, manager)
     for key in plan.without_effect(settings):
-        click.echo(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
+        say(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
     placement = Placement(
         runs=runs,
         data_root=data_root,
@@ -126,7 +127,7 @@ def command(
     )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
-        click.echo(headline(plan, request, placement))
+        say(headline(plan, request, placement))
     result = _execute(Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank)
     if not main_rank:
         return
@@ -191,11 +192,11 @@ def _print_result(result: RunResult) -> None:
     from gcdbench.cli.present import score_lines
 
     if result.reused:
-        click.echo(f"Reused the finished run {result.directory.path}: nothing was trained.")
+        say(f"Reused the finished run {result.directory.path}: nothing was trained.")
     split = result.record.split
-    click.echo(f"Old classes: {', '.join(split.old_classes)}")
-    click.echo(f"New classes: {', '.join(split.new_classes) or 'none'}")
+    say(f"Old classes: {', '.join(split.old_classes)}")
+    say(f"New classes: {', '.join(split.new_classes) or 'none'}")
     for line in score_lines(result.record, result.scores):
-        click.echo(line)
+        say(line)
     if not result.reused:
-        click.echo(f"Stored in {result.directory.path}")
+        say(f"Stored in {result.directory.path}")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
+from gcdbench.core.printable import one_line
 
 if TYPE_CHECKING:
     from gcdbench.runs.record import Record
@@ -37,20 +39,20 @@ def command(run: str, runs: Path, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{record.method} on {record.dataset}, run {record.run_id}: {status}")
+    say(one_line(f"{record.method} on {record.dataset}, run {record.run_id}: {status}"))
     for name, text in _facts(record).items():
-        click.echo(f"  {name:<12}{text}")
+        say(one_line(f"  {name:<12}{text}"))
     if record.error:
-        click.echo(f"  error       {record.error}")
-        click.echo(record.traceback.rstrip())
+        say(one_line(f"  error       {record.error}"))
+        say(record.traceback.rstrip())
     if record.scores:
-        for line in score_lines(record, record.scores):
-            click.echo(line)
+        for line in score_lines(record, record.scores, all_issues=True):
+            say(one_line(line))
     if directory.next_dir.is_dir():
-        click.echo("  repetition  was begun and did not end; 'gcdbench run --force' continues it")
-    click.echo(f"  directory   {directory.path}")
+        say("  repetition  was begun and did not end; 'gcdbench run --force' continues it")
+    say(f"  directory   {directory.path}")
     if (record.home / CONFIG).exists():  # an archive leaves it out where it names files
-        click.echo(read_checked(record, CONFIG).decode(errors="replace"))
+        say(read_checked(record, CONFIG).decode(errors="replace"))
 
 
 def _facts(record: Record) -> dict[str, str]:

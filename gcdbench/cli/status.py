@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
+from gcdbench.core.printable import one_line
 
 if TYPE_CHECKING:
     from gcdbench.runs.executors.looking import SeenJob
@@ -28,11 +30,11 @@ def command(runs: Path, as_json: bool) -> None:
         echo_json([*map(_plain, entries), *map(_plain_job, waiting)])
         return
     if not entries and not waiting:
-        click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
+        say(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
         return
     counts = Counter([entry.status for entry in entries] + [job.state for job in waiting])
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    click.echo("\n".join([*map(_line, entries), *map(_job_line, waiting), total]))
+    say("\n".join(map(one_line, [*map(_line, entries), *map(_job_line, waiting), total])))
 
 
 def _waiting(runs: Path, entries: list[RunEntry]) -> list[SeenJob]:

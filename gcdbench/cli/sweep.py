@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option, echo_json, json_option, observe_option, runs_option, warn_of_plugins
 
 if TYPE_CHECKING:
@@ -209,13 +210,13 @@ def _duration(seconds: float | None) -> str:
 
 def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
     for title, used in plan.stand_ins.items():
-        click.echo(f"{title} is replaced by {used}.")
+        say(f"{title} is replaced by {used}.")
     for run in plan.runs if every else ():
         if run.state != "impossible":
             cost = f"about {_duration(run.seconds)}" if run.state == "missing" else run.run_id
-            click.echo(f"{run.state:<9}{_name(run.request)}  {cost}".rstrip())
+            say(f"{run.state:<9}{_name(run.request)}  {cost}".rstrip())
     for problem, count in Counter(run.problem for run in plan.in_state("impossible")).items():
-        click.echo(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
+        say(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
     missing = plan.in_state("missing")
     known = [run.seconds for run in missing if run.seconds is not None]
     places = f"with {side_by_side} at a time" if side_by_side else "one after another"
@@ -226,7 +227,7 @@ def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
         for state in ("done", "running", "missing", "impossible")
         if (found := plan.in_state(state)) or state in ("done", "missing")
     )
-    click.echo(f"{plan.suite.name}, preset {plan.preset}: {counts}{total}{unknown}.")
+    say(f"{plan.suite.name}, preset {plan.preset}: {counts}{total}{unknown}.")
 
 
 def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -> tuple[list[Outcome], Spent]:
@@ -241,7 +242,7 @@ def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -
         except KeyboardInterrupt:
             display.stop()
             left = len(jobs) - display.finished
-            click.echo(f"Stopped: {display.finished} done, {left} left. The same command continues.", err=True)
+            say(f"Stopped: {display.finished} done, {left} left. The same command continues.", err=True)
             raise
     seconds = time.monotonic() - started
     return outcomes, Spent(
@@ -268,7 +269,7 @@ def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, sui
         if len(queued) < len(jobs)
         else ""
     )
-    click.echo(
+    say(
         f"{len(queued)} runs are with {executor}{left}. 'gcdbench status --runs {runs}' shows them; "
         f"'gcdbench sweep {suite_name} …' without --submit waits for them and sends lost ones again."
     )
@@ -283,25 +284,25 @@ def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Pl
     paths += [Path(outcome.path) for outcome in outcomes if not outcome.error]
     errors = measure_runs(paths, device=placement.device, threads=placement.threads or 1)
     for run_id, error in errors.items():
-        click.echo(f"The cost of run {run_id} could not be measured: {error}", err=True)
+        say(f"The cost of run {run_id} could not be measured: {error}", err=True)
     return errors
 
 
 def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str, runs: Path) -> None:
     for outcome in failed:
-        click.echo(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
+        say(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
     done = len(plan.in_state("done")) + len(outcomes) - len(failed)
     text = f"{done} of {len(plan.runs)} runs are done"
     if failed:
         text += f", {len(failed)} failed; the same command tries those again"
     where = "" if runs == Path("runs") else f" --runs {runs}"
-    click.echo(f"{text}. See 'gcdbench table {suite_name}{where}'.")
+    say(f"{text}. See 'gcdbench table {suite_name}{where}'.")
 
 
 def _show_spent(spent: Spent) -> None:
     if spent.runs:
         text = f"{spent.runs} run{'' if spent.runs == 1 else 's'} in {_duration(spent.seconds)}"
-        click.echo(text + (f", {100 * spent.step_share:.0f} % of it training steps." if spent.step_share else "."))
+        say(text + (f", {100 * spent.step_share:.0f} % of it training steps." if spent.step_share else "."))
 
 
 def _plain(plan: SuitePlan) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+from gcdbench.cli.echo import say
 
 if TYPE_CHECKING:
     from gcdbench.plugins.specs import ExecutorSpec
@@ -94,6 +94,6 @@ def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, quiet: bool)
     elsewhere = [run for run in missing if engine[id(run)] not in ("", spec.name)]
     if elsewhere and not quiet:
         names = ", ".join(sorted({engine[id(run)] for run in elsewhere}))
-        click.echo(f"{len(elsewhere)} runs are left to {names}, which has them already.")
+        say(f"{len(elsewhere)} runs are left to {names}, which has them already.")
     running = [run for run in plan.in_state("running") if engine[id(run)] == spec.name]
     return [run for run in missing if engine[id(run)] in ("", spec.name)] + running

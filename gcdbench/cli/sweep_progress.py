@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import click
+from gcdbench.cli.echo import say
+from gcdbench.cli.progress import bar_text
+from gcdbench.core.printable import printable
 
 if TYPE_CHECKING:
     from gcdbench.runs.events import Event
@@ -84,7 +86,7 @@ class SweepDisplay:
         if self._bar is None or not total:
             return
         if key not in self._tasks:
-            self._tasks[key] = self._bar.add_task(self._names[key], total=total, detail=task)
+            self._tasks[key] = self._bar.add_task(bar_text(self._names[key]), total=total, detail=bar_text(task))
         self._bar.update(self._tasks[key], completed=done, total=total, detail=task)
 
     def _end(self, key: int, error: str, reused: bool) -> None:
@@ -105,9 +107,9 @@ class SweepDisplay:
         if self._quiet:
             return
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False, markup=False)
+            self._bar.console.print(printable(text), highlight=False, markup=False)
         else:
-            click.echo(text, err=True)
+            say(text, err=True)
 
 
 def _share_done(event: Event) -> tuple[str, float, float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import json_option, require_runs, runs_option
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def command(
         from gcdbench.reporting.tables.plain import plain_table
 
         if not records:
-            click.echo(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
+            say(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
             return
         table = plain_table(_with(records, preset, protocol), get_manager(), chosen or ("all", "old", "new"))
     else:
@@ -112,16 +113,17 @@ def command(
         from gcdbench.core.files import write_text
 
         write_text(output, text)
-        click.echo(f"Wrote {output}")
+        say(f"Wrote {output}")
     elif name == "text" and sys.stdout.isatty():
         import shutil
 
         from gcdbench.reporting.tables.render import render_text
         from gcdbench.reporting.tables.terminal import fit
 
+        # Its own colours; its cells were made printable one by one.
         click.echo(render_text(fit(table, layout, shutil.get_terminal_size().columns), colours=True), nl=False)
     else:
-        click.echo(text, nl=False)
+        say(text, nl=False)
 
 
 def _refuse_contradictions(given: Mapping[str, object], *, of_suite: bool) -> None:
@@ -178,12 +180,12 @@ def _check(text: str, file: Path) -> None:
     except OSError as error:
         raise ConfigError(f"'{file}' cannot be read: {error.strerror or error}.") from error
     if before == text:
-        click.echo(f"{file} follows from the runs.")
+        say(f"{file} follows from the runs.")
         return
     difference = difflib.unified_diff(before.splitlines(), text.splitlines(), str(file), "from the runs", lineterm="")
     for line in list(difference)[:40]:
-        click.echo(line)
-    click.echo(f"{file} does not follow from the runs; write it again with --output {file}.", err=True)
+        say(line)
+    say(f"{file} does not follow from the runs; write it again with --output {file}.", err=True)
     raise SystemExit(1)
 
 
@@ -194,21 +196,21 @@ def _explain(table: ResultTable, suite: Suite, cell: tuple[str, str], records: l
     row, column = find_cell(table, *cell, suite)
     by_id = {record.run_id: record for record in records}
     entry = table.entry(row, column, table.scores[0])
-    click.echo(f"{row} on {column}: {entry.n} finished run(s)")
+    say(f"{row} on {column}: {entry.n} finished run(s)")
     for run_id in entry.runs:
         record = by_id[run_id]
         shown = [key for key in table.scores if key in record.scores and key not in SPENT]
         scores = "  ".join(f"{key} {record.scores[key]:.2f}" for key in shown)
         took = "" if record.seconds is None else f"  {record.seconds:.0f} s"
-        click.echo(f"  seed {record.seed}  {scores}{took}  {record.path}")
+        say(f"  seed {record.seed}  {scores}{took}  {record.path}")
     for score in table.scores:
         found = table.entry(row, column, score)
         if found.mean is not None and score not in SPENT:
             spread = "" if found.sd is None else f" ± {found.sd:.2f}"
             reported = "" if found.reported is None else f", reported {found.reported} ({found.difference:+.2f})"
             bold = ", bold" if found.bold else ""
-            click.echo(f"  {score}: {found.mean:.2f}{spread} (n = {found.n}){reported}{bold}")
+            say(f"  {score}: {found.mean:.2f}{spread} (n = {found.n}){reported}{bold}")
     if entry.missing:
-        click.echo(f"  no finished run for seed(s) {', '.join(map(str, entry.missing))}")
+        say(f"  no finished run for seed(s) {', '.join(map(str, entry.missing))}")
     if entry.failed:
-        click.echo(f"  {entry.failed} failed run(s)")
+        say(f"  {entry.failed} failed run(s)")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option
 from gcdbench.cli.planning import plan_run, planning_options
 
@@ -48,5 +49,5 @@ def command(method: str, k_policy: str, rates: str, share: float, quiet: bool, a
         return
     for trial in trials:
         told = f"{100 * trial.accuracy:5.1f} %" if trial.accuracy is not None else f"failed: {trial.note}"
-        click.echo(f"  lr {trial.lr:<8g} {told}{'   best' if trial.lr == best else ''}")
-    click.echo(f"Use it with: --set lr={best:g}")
+        say(f"  lr {trial.lr:<8g} {told}{'   best' if trial.lr == best else ''}")
+    say(f"Use it with: --set lr={best:g}")

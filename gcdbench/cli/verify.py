@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, require_runs, runs_option
 
 
@@ -48,13 +49,13 @@ def command(run: str | None, runs: Path, as_json: bool) -> None:
     else:
         for found in damaged:
             for damage in found.damages:
-                click.echo(f"damaged  {found.path.name}  {damage.problem}")
+                say(f"damaged  {found.path.name}  {damage.problem}")
             mended = all(damage.restorable for damage in found.damages)
             way = f"'gcdbench rescore {found.path.name}' restores it" if mended else "make it again with --force"
-            click.echo(f"         {way}, or restore the run from a copy.")
+            say(f"         {way}, or restore the run from a copy.")
         absent = sum(len(found.absent) for found in checked)
         left_out = f" {absent} weight or embedding file(s) are not here." if absent else ""
-        click.echo(
+        say(
             f"Checked {sum(found.finished for found in checked)} finished run(s), "
             f"{sum(found.files for found in checked)} file(s) with a hash: {len(damaged)} run(s) damaged.{left_out}"
         )

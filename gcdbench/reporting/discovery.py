@@ -14,7 +14,8 @@ import numpy as np
 from gcdbench.core.arrays import IntArray, Pixels
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.core.files import write_text
-from gcdbench.models.model_card import Names, card_path
+from gcdbench.models.card_file import card_path
+from gcdbench.models.model_card import Names
 from gcdbench.models.predictions import Predictions, join, open_whole, write_csv
 from gcdbench.reporting.gallery.content import Discovered as FoundImages
 from gcdbench.reporting.gallery.content import Floats, Labelled, Shown

@@ -37,12 +37,21 @@ def attach_truth(prediction: Prediction, split: SplitManifest) -> ScoredSet:
 def score_set(scored: ScoredSet, manager: PluginManager) -> tuple[dict[str, float], dict[str, str]]:
     """All registered metrics on one evaluation set, and the errors of those that failed.
 
-    A stranger's metric that raises is reported beside the scores; one of ours that raises is a bug and propagates.
+    A plugin's metric that raises is reported beside the scores; one of ours that raises is a bug and propagates.
     """
+    scores, _, errors = _score_by_metric(scored, manager)
+    return scores, errors
+
+
+def _score_by_metric(
+    scored: ScoredSet, manager: PluginManager
+) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
+    """Scores by key, the metric that each key comes from, and errors by metric."""
     scores: dict[str, float] = {}
+    owners: dict[str, str] = {}
     errors: dict[str, str] = {}
     ours = {spec.name: manager.provider("metrics", spec.name)[0] == "gcdbench" for spec in manager.specs("metrics")}
-    # Ours first: a stranger's key that clashes is the stranger's fault.
+    # Ours first: a key of a plugin's metric that clashes is the plugin's fault.
     for spec in sorted(manager.specs("metrics"), key=lambda spec: not ours[spec.name]):
         try:
             values = _checked(spec.name, spec.load()(scored.y_true, scored.cluster, scored.is_old, scored.anchored))
@@ -55,11 +64,12 @@ def score_set(scored: ScoredSet, manager: PluginManager) -> tuple[dict[str, floa
             errors[spec.name] = f"{type(error).__name__}: {error}"
             continue
         scores.update(values)
+        owners.update(dict.fromkeys(values, spec.name))
     w = old_share(scored.y_true, scored.is_old)
     assert_identity(scores["all"], scores.get("old"), scores.get("new"), w)
     scores["k_hat"] = float(scored.k_hat)
     scores["k_hat_error"] = float(scored.k_hat - len(scored.is_old))
-    return scores, errors
+    return scores, owners, errors
 
 
 def _checked(name: str, values: object) -> dict[str, float]:
@@ -79,14 +89,20 @@ def score_run(record: Record, manager: PluginManager) -> Scores:
     """
     if TRANSDUCTIVE not in record.predictions:
         raise StoreError(f"The run '{record.run_id}' has no stored predictions to score.")
+    return score_sets({name: load_predictions(record, name) for name in record.predictions}, manager)[0]
+
+
+def score_sets(found: Mapping[str, ScoredSet], manager: PluginManager) -> tuple[Scores, dict[str, str]]:
+    """Scores of evaluation sets by name, and the metric that each key of a score comes from."""
     sets: dict[str, SetScores] = {}
     problems: dict[str, str] = {}
-    for name in record.predictions:
-        scored = load_predictions(record, name)
+    owners: dict[str, str] = {}
+    for name, scored in found.items():
         if not scored.has_truth:
             continue
-        scores, errors = score_set(scored, manager)
+        scores, owned, errors = _score_by_metric(scored, manager)
         problems.update(errors)
+        owners.update(owned)
         counts = confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old))
         sets[name] = SetScores(
             n=len(scored.ids),
@@ -95,15 +111,12 @@ def score_run(record: Record, manager: PluginManager) -> Scores:
             scores=scores,
             confusion=tuple(map(tuple, counts.tolist())),
         )
-    return Scores(
-        sets=sets,
-        metrics={
-            spec.name: f"{manager.provider('metrics', spec.name)[0]}/{getattr(spec, 'version', '1')}"
-            for spec in manager.specs("metrics")
-            if spec.name not in problems
-        },
-        metric_errors=problems,
-    )
+    metrics = {
+        spec.name: f"{manager.provider('metrics', spec.name)[0]}/{getattr(spec, 'version', '1')}"
+        for spec in manager.specs("metrics")
+        if spec.name not in problems
+    }
+    return Scores(sets=sets, metrics=metrics, metric_errors=problems), owners
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ def check_run(directory: RunDirectory, manager: PluginManager) -> Checked:
         return Checked(path=directory.path, finished=True, damages=(Damage(file="run.json", problem=error.message),))
     if record.status != DONE:
         return Checked(path=directory.path, finished=False)
-    absent = tuple(name for name in record.files if _may_be_absent(name) and not (record.home / name).exists())
+    absent = tuple(name for name in record.files if may_be_absent(name) and not (record.home / name).exists())
     damages = [*_check_predictions(record), *_check_files(record, absent), *_check_others(record)]
     if not damages or all(damage.file == EVENTS for damage in damages):
         damages += _check_scores(record, manager)
@@ -64,7 +64,8 @@ def check_run(directory: RunDirectory, manager: PluginManager) -> Checked:
     )
 
 
-def _may_be_absent(name: str) -> bool:
+def may_be_absent(name: str) -> bool:
+    """Whether a run is whole without this file, although it had it when it ended."""
     return name.endswith(LEFT_OUT) or name.startswith(f"{EMBEDDINGS}/")
 
 

@@ -12,7 +12,8 @@ import tomli_w
 
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.core.files import write_text
-from gcdbench.models.model_card import NEW, ModelCard, Names, card_path, change_names, read_card
+from gcdbench.models.card_file import card_path, change_names, read_card
+from gcdbench.models.model_card import NEW, ModelCard, Names
 from gcdbench.runs.attempt import hash_files
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.predictions import load_predictions

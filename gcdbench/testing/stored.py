@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.identity import digest, run_id
-from gcdbench.metrics.assignment import confusion_matrix
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.attempt import EMBEDDINGS, PREDICTIONS, append_event, hash_files
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.evaluate import score_set
+from gcdbench.runs.evaluate import score_sets
 from gcdbench.runs.events import EpochEnd
 from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.predictions import ScoredSet
 from gcdbench.runs.reader import CONFIG, ENVIRONMENT, SCORES, parse_split
-from gcdbench.runs.record import DONE, TRANSDUCTIVE, Environment, Record, Scores, SetScores, StoredFile
+from gcdbench.runs.record import DONE, TRANSDUCTIVE, Environment, Record, Scores, StoredFile
 from gcdbench.runs.request import Request
 from gcdbench.runs.strict_json import SEAL, Fields
 
@@ -80,15 +79,7 @@ def fake_identity(plan: Plan, manager: PluginManager) -> dict[str, Any]:
 
 def fake_scores(scored: ScoredSet, manager: PluginManager) -> Scores:
     """What scores.json holds, computed by the real metrics."""
-    scores, errors = score_set(scored, manager)
-    found = SetScores(
-        n=len(scored.ids),
-        old_share=float(scored.is_old[scored.y_true].mean()),
-        k_old=int(scored.is_old.sum()),
-        scores=scores,
-        confusion=tuple(map(tuple, confusion_matrix(scored.y_true, scored.cluster, len(scored.is_old)).tolist())),
-    )
-    return Scores(sets={TRANSDUCTIVE: found}, metric_errors=errors)
+    return score_sets({TRANSDUCTIVE: scored}, manager)[0]
 
 
 def fake_record(plan: Plan, identity: Mapping[str, Any], path: Path, status: str = DONE) -> Record:

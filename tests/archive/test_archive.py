@@ -7,7 +7,9 @@ import io
 import json
 import shutil
 import stat
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,10 +21,12 @@ from gcdbench.cli.export import command as export_command
 from gcdbench.cli.import_ import command as import_command
 from gcdbench.core.errors import GCDBenchError, StoreError
 from gcdbench.core.identity import digest, run_id
+from gcdbench.runs.archive import merge
 from gcdbench.runs.archive.layout import FORMAT, MANIFEST, ArchiveError, check_name
 from gcdbench.runs.archive.merge import merge_archive
 from gcdbench.runs.archive.pack import pack_runs
 from gcdbench.runs.index import load_runs
+from gcdbench.runs.reader import read_scores
 from gcdbench.runs.strict_json import SEAL
 from gcdbench.testing.stored import edit_sealed
 
@@ -77,21 +81,26 @@ def refused(tmp_path, archive, reason):
     assert list(runs.iterdir()) == []
 
 
-def test_runs_come_back_and_are_not_duplicated(tmp_path, add_run):
+def same(name, ours, theirs):
+    """Whether a file came back; scores are written here, so that their text may be laid out otherwise."""
+    return json.loads(ours) == json.loads(theirs) if name.endswith("scores.json") else ours == theirs
+
+
+def test_runs_come_back_and_are_not_duplicated(tmp_path, add_run, manager):
     there, here = tmp_path / "there", tmp_path / "here"
     for seed in range(3):
         add_run(there, seed)
     add_run(here, 2)
     add_run(here, 7)
     pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
-    merged = merge_archive(tmp_path / "a.zip", here)
+    merged = merge_archive(tmp_path / "a.zip", here, manager=manager)
     assert (len(merged.added), len(merged.present), merged.conflicts) == (2, 1, [])
     assert sorted(e.seed for e in load_runs(here)) == [0, 1, 2, 7]
     again = merge_archive(tmp_path / "a.zip", here)
     assert (len(again.added), len(again.present)) == (0, 3)
     name = merged.added[0]
     for file in ("run.json", "scores.json", "predictions/transductive.npz", "env.json", "events.jsonl"):
-        assert (here / name / file).read_bytes() == (there / name / file).read_bytes()
+        assert same(file, (here / name / file).read_bytes(), (there / name / file).read_bytes())
     assert not [p for p in here.iterdir() if p.name.startswith(".import")]
 
 
@@ -173,10 +182,17 @@ def test_names_of_any_script_are_names_of_runs():
         ("\\\\host\\share\\outside.json", "absolute path"),
         ("phantom/simgcd/x\\..\\..\\outside.json", "not a name that a run has"),
         ("phantom/simgcd/x/.hidden.json", "not a name that a run has"),
-        ("phantom/simgcd/x/evil.py", "not a file of a run"),
-        ("phantom/simgcd/x/model.pkl", "not a file of a run"),
-        ("loose.json", "not a file of a run"),
-        ("a/b/c/d/e/f.json", "not a file of a run"),
+        ("phantom/simgcd/x/evil.py", "not a file of a finished run"),
+        ("phantom/simgcd/x/model.pkl", "not a file of a finished run"),
+        ("loose.json", "not a file of a finished run"),
+        ("phantom/simgcd/x/previous/run.json", "not a file of a finished run"),
+        ("phantom/simgcd/x/checkpoint/latest.safetensors", "not a file of a finished run"),
+        ("phantom/simgcd/x/lock", "not a file of a finished run"),
+        ("phantom/simgcd/x/heartbeat", "not a file of a finished run"),
+        ("phantom/simgcd/x/imported.json", "not a file of a finished run"),
+        ("phantom/simgcd/x/more.json", "not a file of a finished run"),
+        ("phantom/simgcd/x/predictions/notes.json", "not a file of a finished run"),
+        ("a/b/c/d/e/f.json", "not a file of a finished run"),
     ],
 )
 def test_path_tricks(tmp_path, packed, name, reason):
@@ -219,7 +235,7 @@ def test_wrong_hash_missing_and_unlisted_files(tmp_path, packed):
     refused(tmp_path, write_zip(tmp_path / "a.zip", changed), "does not match its hash")
     without = {MANIFEST: manifest_for(packed), **{n: c for n, c in packed.items() if n != scores}}
     refused(tmp_path, write_zip(tmp_path / "b.zip", without), "in its manifest but not in it")
-    extra = {MANIFEST: manifest_for(packed), **packed, f"{prefix_of(packed)}/more.json": b"{}"}
+    extra = {MANIFEST: manifest_for(packed), **packed, f"{prefix_of(packed)}/cost.json": b"{}"}
     refused(tmp_path, write_zip(tmp_path / "c.zip", extra), "not in its manifest")
     refused(tmp_path, write_zip(tmp_path / "d.zip", packed), "no manifest")
 
@@ -296,6 +312,10 @@ def named(record):
     return {"run_id": run_id(record["identity"])}
 
 
+def set_nmi(scores, value):
+    scores["sets"]["transductive"]["scores"]["nmi"] = value
+
+
 @pytest.mark.parametrize(
     ("file", "change", "reason"),
     [
@@ -312,11 +332,138 @@ def named(record):
         ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(nmi="high"), "must be a table of numbers"),
         ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(all=float("nan")), "NaN"),
         ("scores.json", lambda s: s.update(sets={}), "no scores for"),
+        ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(false_old=0.0), "'false_old'"),
+        ("scores.json", lambda s: s["sets"]["transductive"]["scores"].update(k_hat=80.0), "'k_hat'"),
+        ("scores.json", lambda s: s["sets"]["transductive"]["confusion"][0].reverse(), "'confusion'"),
+        ("scores.json", lambda s: s["sets"]["transductive"].update(confusion=[[1, 2, 0], [3, 4, 0]]), "'confusion'"),
+        ("scores.json", lambda s: s["sets"]["transductive"].update(n=24_000), "'n' on"),
+        ("scores.json", lambda s: s["sets"]["transductive"].update(old_share=0.9), "'old_share'"),
+        ("scores.json", lambda s: s["sets"].update(inductive=s["sets"]["transductive"]), "no predictions for"),
+        ("scores.json", lambda s: (s.update(metrics={}), set_nmi(s, 99.0)), "'nmi'"),
         ("env.json", lambda e: e.update(packages=[]), "'packages' must be a table"),
+        ("env.json", lambda e: e.update(cpu="another"), "not what the run recorded"),
+        ("run.json", lambda r: r["files"].update({"extra.json": r["files"]["env.json"]}), "lacks 'extra.json'"),
+        ("run.json", lambda r: r["split"]["new_classes"].append("one more"), "its split has 9"),
     ],
 )
 def test_records_that_do_not_hold_together(tmp_path, packed, file, change, reason):
     refused(tmp_path, write_zip(tmp_path / "x.zip", edited(packed, file, change)), reason)
+
+
+def test_scores_of_metrics_that_are_not_here_are_dropped_with_a_note(tmp_path, packed, manager):
+    members = edited(
+        packed, "scores.json", lambda s: s["sets"]["transductive"]["scores"].update(accuracy_by_experts=99.9)
+    )
+    here = tmp_path / "here"
+    merged = merge_archive(write_zip(tmp_path / "x.zip", members), here, manager=manager)
+    assert merged.dropped == {prefix_of(packed): ("accuracy_by_experts",)}
+    [run] = load_runs(here)
+    assert "accuracy_by_experts" not in read_scores(run.path).sets["transductive"].scores
+    result = CliRunner().invoke(import_command, [str(tmp_path / "x.zip"), "--runs", str(tmp_path / "other")])
+    assert "dropped" in result.output
+    assert "accuracy_by_experts" in result.output
+
+
+def test_another_version_of_a_metric_may_say_something_else_and_ours_is_kept(tmp_path, packed, manager):
+    def change(scores):
+        scores["metrics"]["nmi"] = "gcdbench/0"
+        set_nmi(scores, 12.5)
+
+    here = tmp_path / "here"
+    merged = merge_archive(write_zip(tmp_path / "x.zip", edited(packed, "scores.json", change)), here, manager=manager)
+    assert merged.replaced == {prefix_of(packed): ("nmi",)}
+    [run] = load_runs(here)
+    theirs = json.loads(packed[f"{prefix_of(packed)}/scores.json"])
+    kept = read_scores(run.path)
+    assert kept.sets["transductive"].scores == theirs["sets"]["transductive"]["scores"]
+    assert kept.metrics["nmi"] == theirs["metrics"]["nmi"]
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"cluster": np.zeros((240, 2), dtype=np.int64)},
+        {"cluster": np.full(240, -1)},
+        {"y_true": np.full(240, 2**60)},
+        {"y_true": np.zeros(240)},
+        {"is_old": np.zeros((8, 2), dtype=bool)},
+        {"is_old": np.zeros(8, dtype=np.int64)},
+        {"is_old": np.zeros(50_000, dtype=bool)},
+        {"group": np.zeros(3, dtype=np.int64)},
+        {"k_hat": np.arange(3)},
+        {"ids": np.array(["a"] * 240)},
+    ],
+)
+def test_predictions_that_are_none(tmp_path, packed, arrays):
+    file = f"{prefix_of(packed)}/predictions/transductive.npz"
+    with np.load(io.BytesIO(packed[file])) as found:
+        content = {**found, **arrays}
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)
+    body = buffer.getvalue()
+    sha256 = hashlib.sha256(body).hexdigest()
+
+    def change(record):
+        record["predictions"]["transductive"]["sha256"] = sha256
+        record["files"]["predictions/transductive.npz"] = {"sha256": sha256, "size": len(body)}
+
+    members = edited({**packed, file: body}, "run.json", change)
+    refused(tmp_path, write_zip(tmp_path / "x.zip", members), "cannot be scored")
+
+
+def test_of_imports_at_the_same_time_one_adds_each_run(tmp_path, add_run, manager):
+    there, here = tmp_path / "there", tmp_path / "here"
+    for seed in range(6):
+        add_run(there, seed)
+    for seed in range(3):  # these are to be replaced, which takes more than a rename
+        add_run(here, seed, status="failed")
+    pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
+    start = threading.Barrier(4)
+
+    def work(_):
+        start.wait()
+        return merge_archive(tmp_path / "a.zip", here, manager=manager)
+
+    with ThreadPoolExecutor(4) as pool:
+        merged = list(pool.map(work, range(4)))
+    added = [name for one in merged for name in one.added]
+    assert sorted(added) == sorted(set(added))
+    assert len(added) == 6
+    assert all(len(one.added) + len(one.present) + len(one.busy) == 6 for one in merged)
+    assert [e.status for e in load_runs(here)] == ["done"] * 6
+    assert not [p for p in here.iterdir() if p.name.startswith(".import")]
+
+
+def test_a_run_that_came_while_an_archive_was_unpacked_is_not_claimed(tmp_path, add_run, manager, monkeypatch):
+    there, here = tmp_path / "there", tmp_path / "here"
+    add_run(there)
+    pack_runs(there, [e.path for e in load_runs(there)], tmp_path / "a.zip")
+    real = merge.write_json
+
+    def late(path, value):
+        real(path, value)
+        add_run(here)
+
+    monkeypatch.setattr(merge, "write_json", late)
+    merged = merge_archive(tmp_path / "a.zip", here, manager=manager)
+    assert (merged.added, len(merged.present)) == ([], 1)
+
+
+def test_exports_to_one_file_do_not_collide(tmp_path, add_run):
+    runs, target = tmp_path / "runs", tmp_path / "out" / "a.zip"
+    paths = [add_run(runs, seed).path for seed in range(4)]
+    start = threading.Barrier(4)
+
+    def work(count):
+        start.wait()
+        return [pack_runs(runs, paths[:count], target).files for _ in range(5)]
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(work, (1, 2, 3, 4)))
+    assert [set(found) for found in counts] == [{6}, {12}, {18}, {24}]
+    with zipfile.ZipFile(target) as archive:
+        assert archive.testzip() is None
+    assert [path.name for path in target.parent.iterdir()] == ["a.zip"]
 
 
 def test_things_that_are_no_archive(tmp_path):
@@ -327,7 +474,7 @@ def test_things_that_are_no_archive(tmp_path):
     refused(tmp_path, write_zip(tmp_path / "z.zip", {MANIFEST: b'{"format": "other/1"}'}), "format")
 
 
-def test_a_flipped_byte_never_adds_a_wrong_run(tmp_path, packed):
+def test_a_flipped_byte_never_adds_a_wrong_run(tmp_path, packed, manager):
     good = (tmp_path / "good.zip").read_bytes()
     here, bad = tmp_path / "fuzz", tmp_path / "bad.zip"
     rng = np.random.default_rng(0)
@@ -337,13 +484,13 @@ def test_a_flipped_byte_never_adds_a_wrong_run(tmp_path, packed):
         content[position] ^= int(rng.integers(1, 256))
         bad.write_bytes(bytes(content))
         try:
-            merge_archive(bad, here)
+            merge_archive(bad, here, manager=manager)
         except GCDBenchError:
             assert not here.exists(), position
             continue
         accepted += 1  # harmless: a byte of a header that says nothing about the content, such as a date
         for name in packed:
-            assert (here / name).read_bytes() == packed[name], position
+            assert same(name, (here / name).read_bytes(), packed[name]), position
         shutil.rmtree(here)
     assert accepted < 100
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from gcdbench.core.printable import one_line
 from gcdbench.metrics.score import Score
 from gcdbench.reporting.spent import SPENT
 from gcdbench.reporting.tables.model import Entry, ResultTable, RowHead
@@ -62,7 +63,25 @@ def lay_out(table: ResultTable, layout: Layout = "auto") -> Grid:
     """The grid of a table."""
     if layout == "auto":
         layout = "tall" if sum(score not in SPENT for score in table.scores) > MOST_SIDE_BY_SIDE else "long"
-    return {"long": _long, "wide": _wide, "tall": _tall}[layout](_say_once(table))
+    return _on_lines({"long": _long, "wide": _wide, "tall": _tall}[layout](_say_once(table)))
+
+
+def _on_lines(grid: Grid) -> Grid:
+    """Every text on its own line and without control characters: names in a table may come from anybody's run."""
+    return replace(
+        grid,
+        title=one_line(grid.title),
+        caption=one_line(grid.caption),
+        header=tuple(tuple((one_line(text), span) for text, span in line) for line in grid.header),
+        rows=tuple(
+            GridRow(
+                cells=tuple(replace(cell, text=one_line(cell.text)) if cell.is_label else cell for cell in row.cells),
+                section=one_line(row.section),
+            )
+            for row in grid.rows
+        ),
+        notes=tuple(map(one_line, grid.notes)),
+    )
 
 
 def _say_once(table: ResultTable) -> ResultTable:

@@ -8,6 +8,7 @@ from gcdbench.core.config import flatten, to_plain
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.run_marks import ISSUE_MARK, issue_notes, told_apart
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
@@ -33,19 +34,21 @@ def plain_table(
     for record in done:
         groups.setdefault(record.settings, []).append(record)
     settings = _distinguish(groups)
+    datasets = told_apart((record.dataset, record.images) for record in done)
     heads = []
     conditions: dict[str, list[object]] = {}
     for key, members in groups.items():
         first = members[0]
         name = f"{first.method}:{first.variant}" if first.variant else first.method
         shared = (first.protocol, first.k_policy, first.preset, first.backbone, str(first.image_size))
-        block = " / ".join([first.dataset, *shared[:3], f"{first.image_size} px"])
+        dataset = datasets[first.dataset, first.images] + (ISSUE_MARK if first.accepted_data_issues else "")
+        block = " / ".join([dataset, *shared[:3], f"{first.image_size} px"])
         like = conditions.setdefault(block, [])
         if (own := _conditions(first, manager)) not in like:
             like.append(own)
         if number := like.index(own):
             block += f" ({number + 1})"
-        heads.append(RowHead(key=key, labels=(first.dataset, name, *shared, settings[key]), block=block))
+        heads.append(RowHead(key=key, labels=(dataset, name, *shared, settings[key]), block=block))
     heads.sort(key=lambda head: head.labels)
     labels = LABELS
     if not any(settings.values()):
@@ -55,6 +58,7 @@ def plain_table(
     notes = (
         [f"{unfinished} unfinished or failed run(s) are not shown; 'gcdbench status' lists them."] if unfinished else []
     )
+    notes += issue_notes(done)
     return build_table(
         name="runs",
         title=f"{len(done)} finished runs",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.printable import one_line, spreadsheet_text
 from gcdbench.reporting.tables.grid import Grid, GridCell, Layout, lay_out
 from gcdbench.reporting.tables.html import render_html
 from gcdbench.reporting.tables.model import Entry, ResultTable
@@ -223,5 +224,11 @@ def render_csv(table: ResultTable) -> str:
         writer = csv.DictWriter(out, fieldnames=list(records[0]), lineterminator="\n")
         writer.writeheader()
         for record in records:
-            writer.writerow({k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in record.items()})
+            writer.writerow({key: _csv_cell(value) for key, value in record.items()})
     return out.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    return spreadsheet_text(one_line(value)) if isinstance(value, str) else value

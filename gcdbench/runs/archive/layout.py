@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gcdbench.core.errors import GCDBenchError
+from gcdbench.runs.reader import CONFIG, COST, ENVIRONMENT, EVENTS, RECORD, SCORES
 
 FORMAT = "gcdbench-archive/1"
 MANIFEST = "manifest.json"
@@ -21,7 +22,10 @@ RATIO_FLOOR = 64 * 2**20
 """A member (or a whole archive) of more than RATIO_FLOOR bytes that shrank more than RATIO_LIMIT-fold is a bomb."""
 
 _PART = re.compile(r"\w[\w.+=@,-]*")  # letters of any script, as in names of folders
-SUFFIXES = (".json", ".jsonl", ".toml", ".npz", ".safetensors", ".png", ".svg", ".csv")
+WEIGHTS = ("model.safetensors", "auxiliary.safetensors")
+FILES = frozenset({RECORD, CONFIG, ENVIRONMENT, EVENTS, SCORES, COST, "model.json", *WEIGHTS})
+FOLDERS = {"predictions": (".npz",), "embeddings": (".npz",), "attention": (".npz", ".png", ".svg")}
+"""Folders of a finished run, and how the names of the files in them end. Nothing else is part of an archive."""
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -33,7 +37,6 @@ DAMAGE = (
     ValueError,
 )
 """What Python's zip reader raises on damaged or crafted files."""
-WEIGHTS = ("model.safetensors", "auxiliary.safetensors")
 
 
 class ArchiveError(GCDBenchError):
@@ -54,7 +57,7 @@ def refuse(reason: str) -> ArchiveError:
 
 
 def check_name(name: str) -> str:
-    """A member's name if it is of the form ``dataset/method/run_id/file`` (or one folder deeper); else an error."""
+    """A member's name if it is ``dataset/method/run_id/`` and a file that a finished run has; else an error."""
     if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
         raise refuse(f"'{name}' is an absolute path")
     parts = name.split("/")
@@ -62,9 +65,18 @@ def check_name(name: str) -> str:
         raise refuse(f"'{name}' leads out of the store")
     if "\\" in name or not all(_PART.fullmatch(part) for part in parts):
         raise refuse(f"{name!r} is not a name that a run has")
-    if not 4 <= len(parts) <= 5 or not name.endswith(SUFFIXES):
-        raise refuse(f"'{name}' is not a file of a run")
+    if not _of_a_finished_run(parts[3:]):
+        raise refuse(f"'{name}' is not a file of a finished run")
     return name
+
+
+def _of_a_finished_run(parts: list[str]) -> bool:
+    match parts:
+        case [file]:
+            return file in FILES
+        case [folder, file]:
+            return file.endswith(FOLDERS.get(folder, ())) and not file.startswith(".")
+    return False
 
 
 def check_member(info: zipfile.ZipInfo) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import tempfile
@@ -11,11 +12,17 @@ from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError, StoreError
 from gcdbench.core.files import write_json
+from gcdbench.plugins.manager import PluginManager, get_manager
 from gcdbench.runs.archive.verify import DEFAULT_LIMIT, ArchivedRun, open_archive, read_member, verify
-from gcdbench.runs.directory import RunDirectory, now
-from gcdbench.runs.reader import IMPORTED
+from gcdbench.runs.directory import RunBusy, RunDirectory, now
+from gcdbench.runs.reader import IMPORTED, SCORES
 from gcdbench.runs.record import DONE, RUNNING
 from gcdbench.runs.recovery import set_aside
+from gcdbench.runs.strict_json import write_sealed
+
+OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EACCES)
+"""What a rename onto a folder that is in use says; Windows says that access is denied."""
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +31,8 @@ class Merged:
 
     conflicts: here already with other predictions although nothing is known that would explain it; ours were kept.
     other_numerics: the same, but made with other numerics (a sentence by name); the first is kept, and that is right.
+    dropped, replaced: scores, by the run that was added, that no metric here computes, or that a metric here computes
+    in another version and otherwise.
     """
 
     added: list[str] = field(default_factory=list)
@@ -31,28 +40,51 @@ class Merged:
     conflicts: list[str] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)
     other_numerics: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def take(self, run: ArchivedRun, verdict: str, difference: str) -> None:
+        """Write down what happened to a run."""
+        if difference:
+            self.other_numerics[run.prefix] = difference
+            return
+        getattr(self, verdict).append(run.prefix)
+        if verdict == "added":
+            self.dropped.update({run.prefix: run.scored.dropped} if run.scored.dropped else {})
+            self.replaced.update({run.prefix: run.scored.replaced} if run.scored.replaced else {})
 
 
-def merge_archive(path: Path, runs: Path, *, limit: int = DEFAULT_LIMIT, check_only: bool = False) -> Merged:
-    """Verify the whole archive, then add the runs that are not here; nothing here is ever overwritten."""
+def merge_archive(
+    path: Path,
+    runs: Path,
+    *,
+    manager: PluginManager | None = None,
+    limit: int = DEFAULT_LIMIT,
+    check_only: bool = False,
+) -> Merged:
+    """Verify the whole archive, then add the runs that are not here; nothing here is ever overwritten.
+
+    Every score is computed again with the metrics of ``manager`` (default: those installed), and those are kept.
+    """
     merged = Merged()
     with open_archive(path) as archive:
         wanted = []
-        for run in verify(archive, limit):
+        for run in verify(archive, manager or get_manager(), limit):
             verdict, difference = _compare(run, runs)
-            if difference:
-                merged.other_numerics[run.prefix] = difference
-                continue
-            getattr(merged, verdict).append(run.prefix)
-            if verdict == "added":
+            if verdict == "added" and not check_only:
                 wanted.append(run)
-        if wanted and not check_only:
-            _extract(archive, wanted, runs, _hash(path))
+            else:
+                merged.take(run, verdict, difference)
+        if wanted:
+            _extract(archive, wanted, runs, _hash(path), merged)
     return merged
 
 
-def _compare(run: ArchivedRun, runs: Path) -> tuple[str, str]:
-    """What is to happen to a run and, where other numerics explain another result, what differs."""
+def _compare(run: ArchivedRun, runs: Path, *, ours: bool = False) -> tuple[str, str]:
+    """What is to happen to a run and, where other numerics explain another result, what differs.
+
+    ours: this process holds the run's lock, so that nobody can be running it.
+    """
     directory = RunDirectory(runs / run.prefix)
     if not directory.exists():
         return "added", ""
@@ -61,16 +93,16 @@ def _compare(run: ArchivedRun, runs: Path) -> tuple[str, str]:
     except GCDBenchError:  # unreadable here, intact there
         return "added", ""
     status = directory.state_of(record)
-    if status == RUNNING:
+    if status == RUNNING and not ours:
         return "busy", ""
     if status != DONE:
         kept = set_aside(directory)  # finished, and a repetition of it was killed
         if kept is None:
             return "added", ""
         record = kept
-    ours = {name: entry.sha256 for name, entry in record.predictions.items()}
-    theirs = {name: entry.sha256 for name, entry in run.record.predictions.items()}
-    if ours == theirs:
+    here = {name: entry.sha256 for name, entry in record.predictions.items()}
+    there = {name: entry.sha256 for name, entry in run.record.predictions.items()}
+    if here == there:
         return "present", ""
     try:
         differences = record.environment.numeric_differences(run.environment)
@@ -79,7 +111,7 @@ def _compare(run: ArchivedRun, runs: Path) -> tuple[str, str]:
     return "conflicts", "; ".join(differences)
 
 
-def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, origin: str) -> None:
+def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, origin: str, merged: Merged) -> None:
     """Write beside the store's runs under a hidden name, then rename each complete run into place."""
     try:
         runs.mkdir(parents=True, exist_ok=True)
@@ -92,22 +124,41 @@ def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, or
                 target = staging / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(read_member(archive, name, entry))
+            write_sealed(staging / run.prefix / SCORES, run.scored.scores.to_table())
             write_json(staging / run.prefix / IMPORTED, {"archive_sha256": origin, "time": now()})
         for run in wanted:
-            _move(staging / run.prefix, runs / run.prefix)
+            merged.take(run, *_place(staging, run, runs))
     except OSError as error:
         raise StoreError(f"Cannot write to '{runs}': {error.strerror or error}.") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():  # failed or interrupted here: the finished run takes its place
-        with RunDirectory(target).writing():
-            pass
-        shutil.rmtree(target)
-    source.rename(target)
+def _place(staging: Path, run: ArchivedRun, runs: Path) -> tuple[str, str]:
+    """Put an unpacked run into its place, or say why not: since it was compared, others may have been at work.
+
+    A rename onto a folder that holds anything fails, also over a network, so that of two imports one adds the run.
+    """
+    source, target = staging / run.prefix, runs / run.prefix
+    for _ in range(ATTEMPTS):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            source.rename(target)
+            return "added", ""
+        except OSError as error:
+            if error.errno not in OCCUPIED:
+                raise
+        try:
+            with RunDirectory(target).writing():  # nobody else is at it while it is compared and moved away
+                verdict, difference = _compare(run, runs, ours=True)
+                if verdict != "added":
+                    return verdict, difference
+                # Failed, interrupted or unreadable here: the finished run takes its place.
+                target.rename(Path(tempfile.mkdtemp(prefix="replaced-", dir=staging)) / run.record.run_id)
+        except RunBusy:
+            verdict, difference = _compare(run, runs)
+            return ("busy", "") if verdict == "added" else (verdict, difference)
+    return "busy", ""
 
 
 def _hash(path: Path) -> str:

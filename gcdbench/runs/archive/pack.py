@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from gcdbench.core.errors import StoreError
-from gcdbench.runs.archive.layout import FORMAT, MANIFEST, SUFFIXES, WEIGHTS, check_name
+from gcdbench.runs.archive.layout import FOLDERS, FORMAT, MANIFEST, WEIGHTS, check_name
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.reader import CONFIG, parse_config
 
 ALWAYS = ("run.json", "config.toml", "env.json", "events.jsonl", "scores.json", "model.json", "cost.json")
-FOLDERS = ("predictions", "attention")
 EMBEDDINGS = "embeddings"
 FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -37,9 +37,9 @@ def files_of_run(run: Path, *, weights: bool, embeddings: bool) -> list[Path]:
     chosen = [run / name for name in names if (run / name).is_file()]
     if names_files(run):
         chosen.remove(run / CONFIG)
-    for folder in (*FOLDERS, *((EMBEDDINGS,) if embeddings else ())):
-        if (run / folder).is_dir():
-            chosen += sorted(path for path in (run / folder).iterdir() if path.is_file() and path.suffix in SUFFIXES)
+    for folder, suffixes in FOLDERS.items():
+        if (run / folder).is_dir() and (embeddings or folder != EMBEDDINGS):
+            chosen += sorted(path for path in (run / folder).iterdir() if path.is_file() and path.suffix in suffixes)
     return [path for path in chosen if not path.is_symlink()]
 
 
@@ -63,18 +63,26 @@ def pack_runs(
         "runs": count,
         "files": {name: {"size": path.stat().st_size, "sha256": _hash(path)} for name, path in files.items()},
     }
-    part = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        # A name of its own: somebody else may be packing into the same file, and the last one to end wins whole.
+        handle, part_name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise StoreError(f"Cannot write '{target}': {error.strerror or error}.") from error
+    part = Path(part_name)
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             _add(archive, MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
             for name, path in files.items():
                 _add(archive, name, path.read_bytes())
+        part.chmod(0o644)
+        size = part.stat().st_size
         os.replace(part, target)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise StoreError(f"Cannot write '{target}': {error.strerror or error}.") from error
-    return Packed(path=target, runs=count, files=len(files), size=target.stat().st_size)
+    finally:
+        part.unlink(missing_ok=True)
+    return Packed(path=target, runs=count, files=len(files), size=size)
 
 
 def names_files(run: Path) -> bool:

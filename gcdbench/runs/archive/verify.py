@@ -1,4 +1,4 @@
-"""Looking through an archive without writing anything: names, sizes, hashes, schema, and what arrays hold."""
+"""Looking through an archive without writing anything: names, sizes, hashes, schema, arrays, and every score again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.errors import GCDBenchError, StoreError
-from gcdbench.metrics.accuracy import accuracy
+from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.archive.layout import (
     DAMAGE,
     MANIFEST,
@@ -25,19 +25,23 @@ from gcdbench.runs.archive.layout import (
     read_manifest,
     refuse,
 )
+from gcdbench.runs.archive.scoring import Recomputed, recompute
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.predictions import ScoredSet
+from gcdbench.runs.integrity import may_be_absent
 from gcdbench.runs.reader import (
+    CONFIG,
     ENVIRONMENT,
     EVENTS,
     RECORD,
     SCORES,
+    checked,
+    parse_config,
     parse_environment,
     parse_events,
     parse_record,
     parse_scores,
 )
-from gcdbench.runs.record import DONE, Environment, Record, Scores
+from gcdbench.runs.record import DONE, TRANSDUCTIVE, Environment, Record
 
 CHUNK = 2**20
 DEFAULT_LIMIT = 8 * 2**30
@@ -45,11 +49,15 @@ DEFAULT_LIMIT = 8 * 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class ArchivedRun:
-    """A run that passed every check; ``files`` are its members' names, ``prefix`` is ``dataset/method/run_id``."""
+    """A run that passed every check; ``files`` are its members' names, ``prefix`` is ``dataset/method/run_id``.
+
+    scored: its scores as they were computed here, which are the ones to keep.
+    """
 
     prefix: str
     record: Record
     environment: Environment
+    scored: Recomputed
     files: Mapping[str, FileEntry]
 
 
@@ -63,7 +71,7 @@ def open_archive(path: Path) -> zipfile.ZipFile:
         raise refuse(f"'{path}' is not a zip file ({error})") from None
 
 
-def verify(archive: zipfile.ZipFile, limit: int = DEFAULT_LIMIT) -> list[ArchivedRun]:
+def verify(archive: zipfile.ZipFile, manager: PluginManager, limit: int = DEFAULT_LIMIT) -> list[ArchivedRun]:
     """Every run of the archive, or an error that names the first thing that is wrong."""
     members = _check_members(archive, limit)
     manifest = read_manifest(archive)
@@ -74,7 +82,7 @@ def verify(archive: zipfile.ZipFile, limit: int = DEFAULT_LIMIT) -> list[Archive
     groups: dict[str, dict[str, FileEntry]] = {}
     for name, entry in manifest.items():
         groups.setdefault("/".join(name.split("/")[:3]), {})[name] = entry
-    return [_verify_run(archive, prefix, files) for prefix, files in groups.items()]
+    return [_verify_run(archive, prefix, files, manager) for prefix, files in groups.items()]
 
 
 def _check_members(archive: zipfile.ZipFile, limit: int) -> set[str]:
@@ -113,7 +121,9 @@ def read_member(archive: zipfile.ZipFile, name: str, entry: FileEntry) -> bytes:
     return content.getvalue()
 
 
-def _verify_run(archive: zipfile.ZipFile, prefix: str, files: Mapping[str, FileEntry]) -> ArchivedRun:
+def _verify_run(
+    archive: zipfile.ZipFile, prefix: str, files: Mapping[str, FileEntry], manager: PluginManager
+) -> ArchivedRun:
     # One run at a time is held in memory; its predictions are needed to check its scores.
     contents = {name.removeprefix(f"{prefix}/"): read_member(archive, name, entry) for name, entry in files.items()}
     try:
@@ -121,6 +131,7 @@ def _verify_run(archive: zipfile.ZipFile, prefix: str, files: Mapping[str, FileE
         environment = parse_environment(_member(prefix, contents, ENVIRONMENT), f"{prefix}/{ENVIRONMENT}")
         scores = parse_scores(_member(prefix, contents, SCORES), f"{prefix}/{SCORES}")
         parse_events(contents.get(EVENTS, b""), f"{prefix}/{EVENTS}")
+        parse_config(_member(prefix, contents, CONFIG), f"{prefix}/{CONFIG}")
     except StoreError as error:
         raise refuse(error.message.rstrip(".")) from None
     name = prefix.rpartition("/")[2]
@@ -134,8 +145,10 @@ def _verify_run(archive: zipfile.ZipFile, prefix: str, files: Mapping[str, FileE
     arrays = {
         path: load_arrays_safely(f"{prefix}/{path}", body) for path, body in contents.items() if path.endswith(".npz")
     }
-    _check_scores(prefix, record, scores, contents, arrays)
-    return ArchivedRun(prefix=prefix, record=record, environment=environment, files=files)
+    _check_files(prefix, record, contents)
+    predictions = _predictions(prefix, record, contents, arrays)
+    scored = recompute(prefix, predictions, scores, len(record.split.classes), manager)
+    return ArchivedRun(prefix=prefix, record=record, environment=environment, scored=scored, files=files)
 
 
 def _member(prefix: str, contents: Mapping[str, bytes], name: str) -> bytes:
@@ -163,32 +176,25 @@ def load_arrays_safely(name: str, content: bytes) -> dict[str, Any]:
         raise refuse(f"'{name}' does not hold plain arrays ({error})") from None
 
 
-def _check_scores(
-    prefix: str,
-    record: Record,
-    scores: Scores,
-    contents: Mapping[str, bytes],
-    arrays: Mapping[str, Mapping[str, Any]],
-) -> None:
-    """Predictions must be those the run recorded, and the headline scores must follow from them."""
-    if not record.predictions:
+def _check_files(prefix: str, record: Record, contents: Mapping[str, bytes]) -> None:
+    """Every file must be what the run recorded, and what it recorded must be there, but for what may be left out."""
+    for name in record.files:
+        if name not in contents and not may_be_absent(name):
+            raise refuse(f"run '{prefix}' lacks '{name}', which it recorded")
+    for name, content in contents.items():
+        try:
+            checked(record, name, content)
+        except StoreError:
+            raise refuse(f"'{prefix}/{name}' is not what the run recorded") from None
+
+
+def _predictions(
+    prefix: str, record: Record, contents: Mapping[str, bytes], arrays: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """The arrays of each evaluation set, which must be those that the run recorded."""
+    if TRANSDUCTIVE not in record.predictions:
         raise refuse(f"run '{prefix}' has no predictions")
     for name, entry in record.predictions.items():
-        if entry.file not in contents or hashlib.sha256(contents[entry.file]).hexdigest() != entry.sha256:
+        if entry.file not in arrays or hashlib.sha256(contents[entry.file]).hexdigest() != entry.sha256:
             raise refuse(f"run '{prefix}' lacks the predictions it recorded for '{name}'")
-        try:
-            found = arrays[entry.file]
-            scored = ScoredSet(
-                ids=found["ids"], cluster=found["cluster"], y_true=found["y_true"], group=found["group"],
-                is_old=found["is_old"], anchored=bool(found["anchored"]), k_hat=int(found["k_hat"]),
-            )  # fmt: skip
-            if name not in scores.sets:
-                if scored.has_truth:
-                    raise refuse(f"run '{prefix}' has no scores for '{name}'")
-                continue
-            again = accuracy(scored.y_true, scored.cluster, scored.is_old)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise refuse(f"run '{prefix}' has predictions that cannot be scored ({error})") from None
-        stored = scores.sets[name].scores
-        if not all(abs(stored.get(key, -1.0) - value) <= 1e-6 for key, value in again.items()):
-            raise refuse(f"the scores of run '{prefix}' do not follow from its predictions")
+    return {name: arrays[entry.file] for name, entry in record.predictions.items()}
