@@ -40,7 +40,7 @@ def score_lines(record: Record, scores: Scores) -> list[str]:
         lines.append(f"The metric '{metric}' failed: {error}")
     for issue in record.accepted_data_issues:
         lines.append(f"Accepted data issue: {issue}")
-    if note := note_on_weights(record["identity"].get("weights_sha256", "")):
+    if note := note_on_weights(record.weights_sha256):
         lines.append(note)
     return lines
 
