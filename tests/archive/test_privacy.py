@@ -7,15 +7,19 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import Result
+from PIL import Image
 
+from tests.images.dicom_files import dicom_bytes
 from tests.runs.own_images import SMALL, draw_classes
 
 Cli = Callable[..., Result]
 
+PATIENT, NAME = "nosferatu", "Hutter^Thomas"
 FOLDER, FILE, PILE = "ward-of-doctor-mabuse", "patient-orlac", "pile-of-professor-jordan"
-TELLING = (FOLDER, FILE, PILE, "suspected-caligari", "cesare-room-12", "tmp")
+TELLING = (FOLDER, FILE, PILE, "suspected-caligari", "cesare-room-12", "nosferatu", "Hutter^Thomas", "tmp")
 """Words that only paths, files, groups and folders of unlabelled images contain."""
 
 
@@ -26,7 +30,10 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     unlabelled = draw_classes(tmp_path / PILE, ("suspected-caligari", "cesare-room-12"), 6)
     for root in (labelled, unlabelled):
         for number, file in enumerate(sorted(root.rglob("*.png"))):
-            file.rename(file.with_name(f"{FILE} {number}.png"))
+            pixels = np.asarray(Image.open(file).convert("L")).astype(np.uint16)
+            fields = {"PatientID": f"{PATIENT}-{number}", "PatientName": NAME}
+            file.with_name(f"{FILE} {number}.dcm").write_bytes(dicom_bytes(pixels, **fields))
+            file.unlink()
     return labelled, unlabelled
 
 
@@ -45,7 +52,18 @@ def require_silent(folder: Path, packed: Path) -> None:
 
 def test_an_archive_and_a_model_of_a_discovery(cli: Cli, sides: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    given = ("--labelled", sides[0], "--unlabelled", sides[1], "--k", 4, "-o", out, "--dataset-set", "groups=parent")
+    given = (
+        "--labelled",
+        sides[0],
+        "--unlabelled",
+        sides[1],
+        "--k",
+        4,
+        "-o",
+        out,
+        "--dataset-set",
+        "groups=dicom:PatientID",
+    )
     result = cli("discover", *given, *SMALL, "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -75,8 +93,8 @@ def test_an_archive_of_a_run_on_a_folder_names_no_file(cli: Cli, sides: tuple[Pa
 
 
 def test_a_run_that_recorded_file_names_is_not_packed(cli: Cli, sides: tuple[Path, Path], tmp_path: Path) -> None:
-    first = next(sides[0].glob("polyps/*.png"))
-    (sides[0] / "ulcer" / f"{FILE} copy.png").write_bytes(first.read_bytes())
+    first = next(sides[0].glob("polyps/*.dcm"))
+    (sides[0] / "ulcer" / f"{FILE} copy.dcm").write_bytes(first.read_bytes())
     result = cli("run", "-m", "kmeans", "-d", f"folder:{sides[0]}", *SMALL, "--accept-data-issues")
     assert result.exit_code == 0, result.output
     refused = cli("export", tmp_path / "packed.zip")
