@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.tool import Tool, kill, lost
+from benchmarks.faults.tool import Tool, kill, left_behind, lost
 from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Trial
 from benchmarks.faults.world import KMEANS, PREPARE, SIMGCD, suite_file
 
@@ -90,6 +90,7 @@ def kill_trials(victim: Victim, scratch: Path) -> Iterator[Trial]:
         process = tool.start(*victim.arguments)
         time.sleep(moment)
         kill(process)
+        behind = left_behind(tool)
         process.communicate()
         status = tool.call("status", "--json")
         again = tool.call(*victim.arguments)
@@ -100,6 +101,8 @@ def kill_trials(victim: Victim, scratch: Path) -> Iterator[Trial]:
             yield trial(case, CRASH, (again.err or status.err).strip()[-300:])
         elif gone := lost(before, after):
             yield trial(case, LOST, f"run {gone[0]}")
+        elif behind:
+            yield trial(case, LOST, f"{len(behind)} worker(s) left behind")
         elif after != expected:
             yield trial(case, SILENT, "other predictions than without a kill")
         elif problem := victim.check(tool):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,33 @@ def kill(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         process.kill()
+
+
+def left_behind(tool: Tool, patience: float = 10.0) -> list[int]:
+    """Processes that still work in a tool's store some seconds after its command was killed; they are ended here.
+
+    A worker may have a process group of its own. It is known by the store in its environment, and must see by itself
+    that its parent is gone; results are compared only when nobody writes any more.
+    """
+    deadline = time.monotonic() + patience
+    while (found := _working_in(tool)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    while _working_in(tool):
+        time.sleep(0.05)
+    return found
+
+
+def _working_in(tool: Tool) -> list[int]:
+    mark = f"GCDBENCH_RUNS={tool.runs}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone meanwhile, or somebody else's
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
 
 
 def files_below(*folders: Path) -> list[Path]:

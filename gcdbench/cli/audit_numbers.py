@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.echo import say
+from gcdbench.cli.echo import say, say_styled
 
 if TYPE_CHECKING:
     from gcdbench.reporting.published.counts import CountVerdict, Sizes
@@ -176,7 +176,7 @@ def _show(result: Audit) -> None:
         if members:
             _show_rows(title, members)
         else:
-            click.secho(f"{title}: error terms", bold=True)
+            say_styled(f"{title}: error terms", bold=True)
         for group in result.groups:
             if (group.table, group.dataset) == g:
                 _show_shares(group)
@@ -193,14 +193,14 @@ def _show(result: Audit) -> None:
 def _show_rows(title: str, members: list[RowVerdict]) -> None:
     colour = {"impossible": "red", "extreme": "yellow", "off": "yellow", "incomplete": "bright_black"}
     width = max(8, *(len(v.row.name) for v in members))
-    click.secho(title, bold=True)
+    say_styled(title, bold=True)
     say(f"  {'':<{width}}  {'All':>5}  {'Old':>5}  {'New':>5}  {'w allowed':<14}  verdict (off by points of All)")
     for v in members:
         printed = [str(v.row.scores[key]) if key in v.row.scores else "—" for key in ("all", "old", "new")]
         verdict = v.status if v.miss < 0.005 else f"{v.status} by {v.miss:.2f}"
         cells = "  ".join(f"{text:>5}" for text in printed)
         share = str(v.share) if v.share else "none"
-        click.secho(f"  {v.row.name:<{width}}  {cells}  {share:<14}  {verdict}", fg=colour.get(v.status))
+        say_styled(f"  {v.row.name:<{width}}  {cells}  {share:<14}  {verdict}", fg=colour.get(v.status))
 
 
 def _show_shares(group: GroupVerdict) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @json_option
 def command(runs: Path, as_json: bool) -> None:
     """List runs: done, failed, running, interrupted, stale or unreadable."""
+    from gcdbench.reporting.run_marks import told_apart
     from gcdbench.runs.index import load_runs
 
     entries = load_runs(runs)
@@ -33,8 +35,9 @@ def command(runs: Path, as_json: bool) -> None:
         say(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
         return
     counts = Counter([entry.status for entry in entries] + [job.state for job in waiting])
+    names = told_apart(entries)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    say("\n".join(map(one_line, [*map(_line, entries), *map(_job_line, waiting), total])))
+    say("\n".join(map(one_line, [*(_line(entry, names) for entry in entries), *map(_job_line, waiting), total])))
 
 
 def _waiting(runs: Path, entries: list[RunEntry]) -> list[SeenJob]:
@@ -75,8 +78,9 @@ def _plain_job(job: SeenJob) -> dict[str, object]:
     }
 
 
-def _line(entry: RunEntry) -> str:
-    name = f"{entry.dataset}/{entry.method}" + (f":{entry.variant}" if entry.variant else "")
+def _line(entry: RunEntry, names: Mapping[tuple[str, str], str]) -> str:
+    dataset = names.get((entry.dataset, entry.images), entry.dataset)
+    name = f"{dataset}/{entry.method}" + (f":{entry.variant}" if entry.variant else "")
     said = (entry.preset, entry.protocol, entry.views, f"{entry.image_size} px" if entry.image_size else "")
     settings = ", ".join(text for text in said if text and text != "none")
     seed = entry.seed if entry.settings else "?"

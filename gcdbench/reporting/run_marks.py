@@ -27,16 +27,20 @@ def issue_notes(records: Sequence[CellRecord]) -> list[str]:
     return notes
 
 
-def told_apart(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """(dataset, images) -> the dataset's name, with a short digest of its images where several share the name."""
-    known = dict.fromkeys(pairs)
-    contents: dict[str, set[str]] = {}
-    for dataset, images in known:
-        # One folder at several sizes has several stores: what they share is the digest of the files.
-        contents.setdefault(dataset, set()).add(images)
+def told_apart(records: Iterable[CellRecord]) -> dict[tuple[str, str], str]:
+    """(dataset, images) -> the dataset's name, with a short digest of its images where other images share the name.
+
+    The same images at another size are stored apart as well, so only those of one size are compared.
+    """
+    stores: dict[str, dict[int, set[str]]] = {}
+    for record in records:
+        if record.images:  # not known of a run that cannot be read
+            stores.setdefault(record.dataset, {}).setdefault(record.image_size, set()).add(record.images)
     return {
-        (dataset, images): dataset if len(contents[dataset]) == 1 else f"{dataset}#{_digest(images)}"
-        for dataset, images in known
+        (dataset, images): dataset if max(map(len, sizes.values())) == 1 else f"{dataset}#{_digest(images)}"
+        for dataset, sizes in stores.items()
+        for found in sizes.values()
+        for images in found
     }
 
 

@@ -34,14 +34,16 @@ def plain_table(
     for record in done:
         groups.setdefault(record.settings, []).append(record)
     settings = _distinguish(groups)
-    datasets = told_apart((record.dataset, record.images) for record in done)
+    datasets = told_apart(done)
     heads = []
     conditions: dict[str, list[object]] = {}
     for key, members in groups.items():
         first = members[0]
         name = f"{first.method}:{first.variant}" if first.variant else first.method
         shared = (first.protocol, first.k_policy, first.preset, first.backbone, str(first.image_size))
-        dataset = datasets[first.dataset, first.images] + (ISSUE_MARK if first.accepted_data_issues else "")
+        dataset = datasets.get((first.dataset, first.images), first.dataset) + (
+            ISSUE_MARK if first.accepted_data_issues else ""
+        )
         block = " / ".join([dataset, *shared[:3], f"{first.image_size} px"])
         like = conditions.setdefault(block, [])
         if (own := _conditions(first, manager)) not in like:

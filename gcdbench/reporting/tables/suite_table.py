@@ -13,6 +13,7 @@ from gcdbench.models.weight_notes import note_on_weights
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.run_marks import issue_notes
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.costs import with_cost
 from gcdbench.reporting.suites.finding import RunFinder
@@ -291,10 +292,7 @@ def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     rebuilt = sorted({record.method for record in used if record.reconstruction})
     if rebuilt:
         notes.append(f"Reconstructions without reference code: {', '.join(rebuilt)}.")
-    accepted = {record.dataset for record in used if record.accepted_data_issues}
-    if accepted:
-        notes.append(f"Runs on {', '.join(sorted(accepted))} accepted known data issues.")
-    return notes + _weight_notes(runs)
+    return notes + issue_notes(used) + _weight_notes(runs)
 
 
 def _weight_notes(runs: Runs) -> list[str]:
