@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import (
     echo_json,
     given_settings,
@@ -123,7 +124,7 @@ def command(
     )
     discovery = plan_discovery(request, manager)
     if not quiet and not as_json:
-        click.echo(_headline(discovery))
+        say(_headline(discovery))
     with ProgressDisplay(quiet=quiet) as display:
         found = run_discovery(discovery, placement, manager, display)
     if truth is not None:
@@ -133,7 +134,7 @@ def command(
         echo_json(_summary(discovery, found, written))
         return
     for line in _lines(discovery, found, written):
-        click.echo(line)
+        say(line)
 
 
 def _headline(discovery: Discovery) -> str:

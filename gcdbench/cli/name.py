@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gcdbench.cli.echo import say
 from gcdbench.cli.options import echo_json, json_option, runs_option
 
 
@@ -39,7 +40,7 @@ def command(run: str, names: Path, runs: Path, as_json: bool) -> None:
             }
         )
         return
-    click.echo(
+    say(
         f"{len(decisions.clusters)} cluster(s) named, {len(decisions.merged)} merged, {len(decisions.rejected)} "
         f"rejected in {directory.path}" + ("." if card is not None else "; the run has no model to put them into.")
     )

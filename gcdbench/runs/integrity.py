@@ -13,7 +13,7 @@ from gcdbench.runs.attempt import EMBEDDINGS
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import score_run
 from gcdbench.runs.predictions import load_arrays, load_predictions
-from gcdbench.runs.reader import EVENTS, SCORES, read_scores
+from gcdbench.runs.reader import CONFIG, EVENTS, IMPORTED, SCORES, read_scores
 from gcdbench.runs.record import DONE, Record, Scores
 from gcdbench.runs.strict_json import open_regular
 
@@ -50,6 +50,8 @@ def check_run(directory: RunDirectory, manager: PluginManager) -> Checked:
     if record.status != DONE:
         return Checked(path=directory.path, finished=False)
     absent = tuple(name for name in record.files if may_be_absent(name) and not (record.home / name).exists())
+    if not (record.path / IMPORTED).exists():  # only an archive leaves the settings out, where they name files
+        absent = tuple(name for name in absent if name != CONFIG)
     damages = [*_check_predictions(record), *_check_files(record, absent), *_check_others(record)]
     if not damages or all(damage.file == EVENTS for damage in damages):
         damages += _check_scores(record, manager)

@@ -28,13 +28,13 @@ from gcdbench.core.work import available_cores
 from gcdbench.images.decoding import stored_side
 from gcdbench.images.image_set import ImageSet
 from gcdbench.runs.environment import cpu_model, package_versions
+from gcdbench.runs.events import EpochEnd, Progress, make_event
 from gcdbench.splits.data import GCDData
 from gcdbench.training.config import TrainingConfig
 from gcdbench.training.method import TaskInfo
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
-    from gcdbench.runs.events import EpochEnd, Progress, make_event
     from gcdbench.runs.executors.base import Job
 from gcdbench.runs.plan import Plan
 

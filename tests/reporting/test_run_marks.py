@@ -10,6 +10,10 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.run_marks import ISSUE_MARK, issue_notes, told_apart
 from gcdbench.reporting.tables.plain import plain_table
 from gcdbench.runs.index import RunEntry, Settings
+from gcdbench.runs.packed_scores import pack_scores
+from gcdbench.runs.record import SetScores
+
+SCORES = {"all": 1.0, "old": 1.0, "new": 1.0}
 
 
 def entry(images: str = "a", *, size: int = 64, issues: tuple[str, ...] = (), digest: str = "") -> RunEntry:
@@ -26,7 +30,7 @@ def entry(images: str = "a", *, size: int = 64, issues: tuple[str, ...] = (), di
         method="kmeans",
         image_size=size,
         common=Settings(digest=digest or f"{images}{size}", text=text),
-        scored='{"transductive": {"n": 3, "old_share": 0.5, "scores": {"all": 1.0, "old": 1.0, "new": 1.0}}}',
+        scored=pack_scores({"transductive": SetScores(n=3, old_share=0.5, k_old=1, scores=SCORES)}),
     )
 
 

@@ -40,10 +40,11 @@ def recompute(
 
     classes: how many the run says its split has; 0 where it does not say.
     """
-    if set(claimed.sets) != set(predictions):
-        odd = min(set(claimed.sets) ^ set(predictions))
-        raise refuse(f"run '{prefix}' has no {'predictions' if odd in claimed.sets else 'scores'} for '{odd}'")
     found = {name: _scored_set(prefix, arrays, classes) for name, arrays in predictions.items()}
+    known = {name for name, scored in found.items() if scored.has_truth}
+    if set(claimed.sets) != known:
+        odd = min(set(claimed.sets) ^ known)
+        raise refuse(f"run '{prefix}' has no {'predictions' if odd in claimed.sets else 'scores'} for '{odd}'")
     try:
         scores, owners = score_sets(found, manager)
     except Exception as error:  # whatever a metric does with arrays that somebody has made up

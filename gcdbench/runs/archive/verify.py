@@ -131,7 +131,8 @@ def _verify_run(
         environment = parse_environment(_member(prefix, contents, ENVIRONMENT), f"{prefix}/{ENVIRONMENT}")
         scores = parse_scores(_member(prefix, contents, SCORES), f"{prefix}/{SCORES}")
         parse_events(contents.get(EVENTS, b""), f"{prefix}/{EVENTS}")
-        parse_config(_member(prefix, contents, CONFIG), f"{prefix}/{CONFIG}")
+        if CONFIG in contents:  # left out where it names files
+            parse_config(contents[CONFIG], f"{prefix}/{CONFIG}")
     except StoreError as error:
         raise refuse(error.message.rstrip(".")) from None
     name = prefix.rpartition("/")[2]
