@@ -25,13 +25,19 @@ def runs(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("table", "medxplore/main", "--protocol", "paper-statd"), "has a protocol 'paper-statd'; they have paper-stated"),
+        (
+            ("table", "medxplore/main", "--protocol", "paper-statd"),
+            "has a protocol 'paper-statd'; they have paper-stated",
+        ),
         (("table", "--preset", "laptpo"), "did you mean 'laptop'"),
         (("table", "--protocol", "half"), "known: paper-stated"),
         (("table", "--seeds", "0"), "--seeds needs a suite"),
         (("table", "medxplore/main", "--scores", "all,odl"), "no score named 'odl'; did you mean 'old'"),
         (("table", "medxplore/main", "--against", "simgcd", "--scores", "seconds"), "not compared seed by seed"),
-        (("table", "medxplore/main", "--explain", "simgcd", "kvasir", "--json"), "--explain and --json do not go together"),
+        (
+            ("table", "medxplore/main", "--explain", "simgcd", "kvasir", "--json"),
+            "--explain and --json do not go together",
+        ),
         (("table", "medxplore/main", "--check", "OUT", "--output", "OUT"), "--check and --output do not go together"),
         (("table", "medxplore/main", "--json", "--format", "csv"), "--json and --format do not go together"),
         (("table", "--check", "OUT", "--runs", "absent"), "There is no run in 'absent'"),
@@ -48,7 +54,10 @@ def runs(tmp_path: Path) -> Path:
         (("export", "OUT"), "must end in .zip"),
         (("export", "a.zip", "--method", "simgdc"), "did you mean 'simgcd'"),
         (("export", "a.zip", "--dataset", "pbc"), "known: kvasir"),
-        (("sweep", "medxplore/main", "--protocol", "paper-statd", "--dry-run"), "they have paper-stated, paper-implied"),
+        (
+            ("sweep", "medxplore/main", "--protocol", "paper-statd", "--dry-run"),
+            "they have paper-stated, paper-implied",
+        ),
         (("sweep", "medxplore/main", "--protocol", "x", "--dry-run", "--stand-in", "always"), "has a protocol 'x'"),
         (
             ("run", "--method", "simgcd", "--dataset", "phantom", "--set", "teacher_warmup=30"),
