@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "benchmarks" / "medxplore"
+REST = "<!-- the rest of gcdbench.api -->"
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)(?P<target>[^)\s#]+)(?P<heading>#[^)\s]*)?(?=\))")
 
 
@@ -38,6 +39,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Turn links to files of the repository into links that work in the site."""
     brought = brought_files()
     here = page.file.src_uri
+    if REST in markdown:
+        markdown = markdown.replace(REST, rest_of_interface(markdown))
     folder = brought[here].parent if here in brought else (ROOT / "docs" / here).parent
 
     def lead(found: re.Match[str]) -> str:
@@ -47,6 +50,17 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return link_to(file, here, brought, str(config.repo_url)) + (found["heading"] or "")
 
     return LINK.sub(lead, markdown)
+
+
+def rest_of_interface(page: str) -> str:
+    """A directive for every name of ``gcdbench.api`` that the page has in no group of its own."""
+    import gcdbench.api
+
+    shown = {name for group in re.findall(r"members: \[(.*?)\]", page) for name in group.split(", ")}
+    left = sorted(set(gcdbench.api.__all__) - shown)
+    options = ("show_root_heading: false", "show_root_toc_entry: false", "show_docstring_description: false")
+    lines = ["::: gcdbench.api", "    options:", *(f"      {option}" for option in options)]
+    return "\n".join([*lines, f"      members: [{', '.join(left)}]"])
 
 
 def link_to(file: Path, here: str, brought: dict[str, Path], repository: str) -> str:

@@ -1,4 +1,4 @@
-"""The worked example of docs/parametric-methods.md is a whole method: it loads as a plugin, trains and predicts."""
+"""The worked example of docs/write/method.md is a whole method: it loads as a plugin, trains and predicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training.parametric import ParametricMethod
 
-PAGE = Path(__file__).parents[2] / "docs" / "parametric-methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "write" / "method.md"
 
 
 @pytest.fixture(scope="module")
