@@ -12,11 +12,12 @@ import re
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.tool import Answer, Tool
-from benchmarks.faults.trial import CRASH, HANG, OK, SILENT, Trial
+from benchmarks.faults.trial import CRASH, HANG, OK, SILENT, Case, Outcome
 from benchmarks.faults.world import SMALL, SUITE
 
 Members = dict[str, bytes]
@@ -146,22 +147,28 @@ def _pickled_npz() -> bytes:
     return out.getvalue()
 
 
-def archive_trials(empty: Tool, finished: Tool, scratch: Path) -> Iterator[Trial]:
+def hostile_archives(empty: Tool, finished: Tool) -> Iterator[Case]:
     """Import each crafted archive into an empty store, then look at what is there."""
     finished.call("export", "good.zip", "--method", "simgcd")
-    members = read_members(finished.home / "good.zip")
-    truth = _stored_scores(finished)
-    for case, crafted, sealed in archive_cases(members):
-        tool = empty.copy(scratch / "hostile")
-        write_members(tool.home / "bad.zip", crafted, sealed=sealed)
-        before = _outside(tool)
-        answer = tool.call("import", "bad.zip")
-        yield _judge(tool, "archives", case, answer, before, truth)
-    for case, make in _raw_archives(finished.home / "good.zip").items():
-        tool = empty.copy(scratch / "hostile")
-        make(tool.home / "bad.zip")
-        before = _outside(tool)
-        yield _judge(tool, "archives", case, tool.call("import", "bad.zip"), before, truth)
+    good = finished.home / "good.zip"
+    members = read_members(good)
+    truth = finished.scores()
+
+    def crafted(name: str, make: Callable[[Path], None]) -> Case:
+        return Case(section="crafted", group="archives", name=name, run=partial(_import, empty, make, truth))
+
+    for name, content, sealed in archive_cases(members):
+        yield crafted(name, partial(write_members, members=content, sealed=sealed))
+    for name, make in _raw_archives(good).items():
+        yield crafted(name, make)
+
+
+def _import(empty: Tool, make: Callable[[Path], None], truth: dict[str, Any], folder: Path) -> Outcome:
+    tool = empty.copy(folder / "home")
+    make(tool.home / "bad.zip")
+    before = _outside(tool)
+    answer = tool.call("import", "bad.zip")
+    return _judge(tool, answer, before, truth)
 
 
 def _raw_archives(good: Path) -> dict[str, Callable[[Path], None]]:
@@ -194,23 +201,15 @@ def _raw_archives(good: Path) -> dict[str, Callable[[Path], None]]:
     }
 
 
-def _stored_scores(tool: Tool) -> dict[str, Any]:
-    found = {}
-    for file in tool.runs.glob("*/*/*/scores.json"):
-        sets = json.loads(file.read_text())["sets"]
-        found[file.parent.name] = {name: entry["scores"] for name, entry in sets.items()}
-    return found
-
-
 def _outside(tool: Tool) -> set[str]:
     return {
         str(path) for path in tool.home.rglob("*") if tool.runs not in path.parents and tool.cache not in path.parents
     }
 
 
-def _judge(tool: Tool, group: str, case: str, answer: Answer, before: set[str], truth: dict[str, Any]) -> Trial:
-    def trial(verdict: str, detail: str = "") -> Trial:
-        return Trial(section="crafted", group=group, case=case, verdict=verdict, detail=detail)
+def _judge(tool: Tool, answer: Answer, before: set[str], truth: dict[str, Any]) -> Outcome:
+    def trial(verdict: str, detail: str = "") -> Outcome:
+        return Outcome(verdict=verdict, detail=detail)
 
     if answer.code is None:
         return trial(HANG)
@@ -221,8 +220,8 @@ def _judge(tool: Tool, group: str, case: str, answer: Answer, before: set[str], 
     if extra := {path for path in _outside(tool) - before if path not in (str(tool.runs), str(tool.cache))}:
         return trial(SILENT, f"wrote {sorted(extra)[0]}")
     if answer.code != 0:
-        return trial(OK, "refused") if answer.refused else trial(CRASH, "no sentence")
-    for run, sets in _stored_scores(tool).items():
+        return trial(OK, f"refused: {answer.err.strip()[:200]}") if answer.refused else trial(CRASH, "no sentence")
+    for run, sets in tool.scores().items():
         for name, scores in sets.items():
             known = truth.get(run, {}).get(name, {})
             if any(known.get(key) != value for key, value in scores.items() if key in known):
@@ -304,13 +303,17 @@ def file_cases(home: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield f"a split: {name}", (*run[:4], *SMALL[:-2], "--dataset", "folder:images", "--split", weights)
 
 
-def file_trials(empty: Tool, scratch: Path) -> Iterator[Trial]:
+def hostile_files(empty: Tool, scratch: Path) -> Iterator[Case]:
     """Run each command on its crafted file."""
     tool = empty.copy(scratch / "hostile")
-    for case, arguments in file_cases(tool.home):
-        before = _outside(tool)
-        answer = tool.call(*arguments, patience=60)
-        if answer.code == 0:
-            yield Trial(section="crafted", group="files", case=case, verdict=SILENT, detail="accepted")
-        else:
-            yield _judge(tool, "files", case, answer, before, {})
+    for name, arguments in file_cases(tool.home):
+        yield Case(section="crafted", group="files", name=name, run=partial(_read, tool, arguments))
+
+
+def _read(start: Tool, arguments: tuple[str, ...], folder: Path) -> Outcome:
+    tool = start.copy(folder / "home")
+    before = _outside(tool)
+    answer = tool.call(*arguments, patience=60)
+    if answer.code == 0:
+        return Outcome(verdict=SILENT, detail="accepted")
+    return _judge(tool, answer, before, {})
