@@ -64,8 +64,9 @@ def write_page(trials: list[Trial], version: str) -> None:
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     late = sum(not trial.met for trial in trials)
+    system = f"{platform.system()}, Python {platform.python_version()}"
     lines = [
-        f"{len(trials) - late} trials of gcdbench {version} on {platform.system()}, Python {platform.python_version()}.",
+        f"{len(trials) - late} trials of gcdbench {version} on {system}.",
         f"{late} more came too late to meet a running command, or met nothing to damage; they are not counted.\n",
     ]
     PAGE.write_text(f"{before}{BEGIN}\n" + " ".join(lines) + "\n" + markdown(trials) + f"{END}{after}")

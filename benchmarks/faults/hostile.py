@@ -305,13 +305,14 @@ def file_cases(home: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def hostile_files(empty: Tool, scratch: Path) -> Iterator[Case]:
     """Run each command on its crafted file."""
-    tool = empty.copy(scratch / "hostile")
-    for name, arguments in file_cases(tool.home):
-        yield Case(section="crafted", group="files", name=name, run=partial(_read, tool, arguments))
+    for name, _ in file_cases(empty.copy(scratch / "hostile").home):
+        yield Case(section="crafted", group="files", name=name, run=partial(_read, empty, name))
 
 
-def _read(start: Tool, arguments: tuple[str, ...], folder: Path) -> Outcome:
-    tool = start.copy(folder / "home")
+def _read(empty: Tool, name: str, folder: Path) -> Outcome:
+    tool = empty.copy(folder / "home")
+    # Made where it is read: a pipe cannot be copied.
+    arguments = next(arguments for case, arguments in file_cases(tool.home) if case == name)
     before = _outside(tool)
     answer = tool.call(*arguments, patience=60)
     if answer.code == 0:
