@@ -49,6 +49,30 @@ def write_members(path: Path, members: Members, *, sealed: bool = True) -> None:
             file.writestr(name, body)
 
 
+def _seal(content: dict[str, Any]) -> bytes:
+    """A table whose own digest fits again, where it has one: who crafts a file can compute a digest as well."""
+    plain = {key: value for key, value in content.items() if key != "sha256"}
+    if "sha256" in content:
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        plain["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(plain).encode()
+
+
+def _recorded(members: Members, run: str) -> Members:
+    """The members with the digests that run.json holds of the others made to fit, and its own."""
+    prefix = run.rpartition("/")[0]
+    try:
+        record = json.loads(members[run])
+        for name, entry in record["files"].items():
+            if (body := members.get(f"{prefix}/{name}")) is not None:
+                entry |= {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body)}
+        for entry in record["predictions"].values():
+            entry["sha256"] = hashlib.sha256(members[f"{prefix}/{entry['file']}"]).hexdigest()
+        return {**members, run: _seal(record)}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return members  # what cannot be read needs no digest
+
+
 def _one(members: Members, suffix: str) -> str:
     return next(name for name in sorted(members) if name.endswith(suffix))
 
@@ -99,12 +123,18 @@ def _json_changes() -> dict[str, tuple[str, Callable[[Any], Any]]]:
 
 
 def archive_cases(members: Members) -> Iterator[tuple[str, Members, bool]]:
-    """Name, members, and whether the manifest is made to fit."""
+    """Name, members, and whether the manifest is made to fit; where it is, all other digests are as well."""
+    run = _one(members, "run.json")
+    for name, crafted, sealed in _changed_archives(members):
+        yield name, _recorded(crafted, run) if sealed else crafted, sealed
+
+
+def _changed_archives(members: Members) -> Iterator[tuple[str, Members, bool]]:
     run = _one(members, "run.json")
     prefix = run.rpartition("/")[0]
     for title, (file, change) in _json_changes().items():
         name = f"{prefix}/{file}"
-        yield f"{file}: {title}", {**members, name: json.dumps(change(json.loads(members[name]))).encode()}, True
+        yield f"{file}: {title}", {**members, name: _seal(change(json.loads(members[name])))}, True
     for file in ("run.json", "scores.json", "env.json", "events.jsonl", "config.toml"):
         name = f"{prefix}/{file}"
         yield f"{file}: nested 100,000 deep", {**members, name: b"[" * 100_000}, True
@@ -112,6 +142,20 @@ def archive_cases(members: Members) -> Iterator[tuple[str, Members, bool]]:
         yield f"{file}: not UTF-8", {**members, name: b"\xff\xfe\x00{"}, True
         yield f"{file}: empty", {**members, name: b""}, True
         yield f"{file}: missing", {key: value for key, value in members.items() if key != name}, True
+    for field in ("python", "cpu", "platform", "device"):
+        for text, title in ((ESCAPE, "terminal escapes"), (MARKUP, "markup"), (FORMULA, "a formula")):
+            name = f"{prefix}/env.json"
+            content = json.loads(members[name]) | {field: text}
+            yield f"env.json: {title} in {field}", {**members, name: _seal(content)}, True
+    events = f"{prefix}/events.jsonl"
+    for title, line in {
+        "an epoch of text": {"type": "epoch", "epoch": "x", "losses": []},
+        "an unknown event": {"type": "surprise"},
+        "markup": {"type": "note", "text": MARKUP},
+        "terminal escapes": {"type": "note", "text": ESCAPE},
+    }.items():
+        body = members[events] + json.dumps(line).encode() + b"\n"
+        yield f"events.jsonl: {title}", {**members, events: body}, True
     for extra in (
         f"{prefix}/previous/run.json", f"{prefix}/checkpoint/latest.pt", f"{prefix}/lock", f"{prefix}/.hidden.json",
         f"{prefix}/names.json.exe", "../outside.json", "/tmp/outside.json", "C:\\outside.json", f"{prefix}/../x.json",

@@ -104,10 +104,11 @@ class Process:
 
     def output(self) -> tuple[str, str]:
         """What it said, after its end; the files are removed."""
-        texts = [file.read_text(errors="replace") for file in (self.out_file, self.err_file)]
-        for file in (self.out_file, self.err_file):
-            file.unlink()
-        return texts[0], texts[1]
+        files = (self.out_file, self.err_file)
+        out, err = (file.read_text(errors="replace") if file.is_file() else "" for file in files)
+        for file in files:
+            file.unlink(missing_ok=True)
+        return out, err
 
 
 def _enter(arguments: Sequence[str]) -> NoReturn:
