@@ -17,7 +17,7 @@ LITERATURE = PresetSpec(
         "backbone": "dino-vitb16",
         "image_size": 224,
         "views": "online",
-        "augmentation": "geometric",  # the colour jitter of the published code has its default arguments: it does nothing
+        "augmentation": "geometric",  # published colour jitter has default arguments, and so does nothing
         "epochs": 200,
         "batch_size": 128,
         "lr": 0.1,
