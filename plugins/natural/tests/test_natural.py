@@ -96,3 +96,21 @@ def test_the_preset_is_what_the_published_scripts_share(cli) -> None:
     training = plan.training
     assert (training.epochs, training.batch_size, training.lr, training.momentum) == (200, 128, 0.1, 0.9)
     assert (training.weight_decay, training.lr * training.min_lr_ratio) == (5e-5, pytest.approx(1e-4))
+
+
+def test_rows_have_the_settings_of_the_published_scripts(cli) -> None:
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.suites.model import request_for
+    from gcdbench.reporting.suites.read import load_suite
+
+    suite = load_suite("natural/main", get_manager())
+    preset = suite.preset("dino-vitb16")
+    weights = {
+        (row.method, column.dataset): request_for(suite, row, column, preset, 0).overrides.get("memax_weight")
+        for row in suite.rows
+        for column in suite.columns
+    }
+    assert {weights["gcd", column.dataset] for column in suite.columns} == {None}
+    assert (weights["simgcd", "cifar100"], weights["legogcd", "cifar100"]) == (4.0, 2.0)
+    assert {weights[method, "cub-200-2011"] for method in ("simgcd", "legogcd")} == {2.0}
+    assert {weights[method, "herbarium-19"] for method in ("simgcd", "legogcd")} == {1.0}
