@@ -202,7 +202,7 @@ class _Reader:
                 method=method,
                 variant=self.optional(table, "variant"),
                 settings={**self.only_table(table, "set"), setting: value},
-                executor=self.tables_of(table),
+                executor=self.tables_of(table, "executor"),
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
                 group=title,
