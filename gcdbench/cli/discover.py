@@ -90,7 +90,7 @@ def command(
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.reporting.discovery import write_discovery
+    from gcdbench.reporting.discovery import prepare_folder, write_discovery
     from gcdbench.runs.discover import DiscoveryRequest, plan_discovery, run_discovery
     from gcdbench.runs.observers.watch import require_observers
     from gcdbench.runs.placement import Placement
@@ -123,6 +123,7 @@ def command(
         observe=observe,
     )
     discovery = plan_discovery(request, manager)
+    prepare_folder(out)
     if not quiet and not as_json:
         say(_headline(discovery))
     with ProgressDisplay(quiet=quiet) as display:
