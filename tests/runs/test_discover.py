@@ -123,11 +123,23 @@ def test_labelled_images_in_the_pile_count_once(cli: Cli, own: OwnImages, tmp_pa
     assert json.loads(result.stdout)["run"] == plain["run"]
 
 
+def test_copies_of_labelled_images_are_said(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
+    some = next(own.labelled.rglob("*.png"))
+    (own.unlabelled / "another name.png").write_bytes(some.read_bytes())
+    sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, "-o", tmp_path / "out")
+    result = cli("discover", *sides, "--k", 4, "-m", "kmeans", *(word for word in SMALL if word != "-q"))
+    assert result.exit_code == 0, result.output
+    assert "copies of labelled ones: 1" in result.output
+
+
 def test_refusals(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
     sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, *SMALL, "-o", tmp_path / "out")
     few = cli("discover", *sides, "--k", 2)
     assert few.exit_code
     assert "no room for a new class" in few.stderr
+    many = cli("discover", *sides, "--k", 500)
+    assert many.exit_code
+    assert "more clusters than there are images" in many.stderr
     alone = cli("discover", "--labelled", own.labelled, *SMALL)
     assert "nothing to discover" in alone.stderr
     protocol = cli("discover", *sides, "--set", "protocol.label_fraction=0.2")

@@ -1,4 +1,4 @@
-"""Every method that is installed goes from two folders to the table and the page."""
+"""Every method of the toolkit and of MedXplore goes from two folders to the table and the page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 from click.testing import Result
 
 from gcdbench.plugins.manager import get_manager
-from tests.runs.own_images import SMALL, draw_classes
+from tests.runs.own_images import draw_classes
 
-METHODS = sorted(get_manager().names("methods"))
+SMALL = ("--preset", "smoke", "--set", "image_size=96", "--set", "epochs=1", "--workers", "1", "-q")
+"""As elsewhere, but large enough for the patches that MedXplore compares."""
+OURS = ("gcdbench", "gcdbench-medxplore")
+METHODS = sorted(name for name in get_manager().names("methods") if get_manager().provider("methods", name)[0] in OURS)
 
 pytestmark = pytest.mark.slow
 
