@@ -20,7 +20,7 @@ Cli = Callable[..., Result]
 PATIENT, NAME = "nosferatu", "Hutter^Thomas"
 FOLDER, FILE, PILE = "ward-of-doctor-mabuse", "patient-orlac", "pile-of-professor-jordan"
 TELLING = (FOLDER, FILE, PILE, "suspected-caligari", "cesare-room-12", "nosferatu", "Hutter^Thomas", "pytest-of")
-"""Words that only paths, files, groups and folders of unlabelled images contain; too long to be in weights by chance."""
+"""Words that only paths and files of the sides contain; too long to stand in weights by chance."""
 
 
 @pytest.fixture

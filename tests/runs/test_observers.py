@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ from gcdbench.runs.observers.watch import Watch, require_observers
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.request import Request
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "observers.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "write" / "observer.md"
 RUN = ("run", "-d", "phantom", "--preset", "smoke", "--dataset-set", "n_per_class=6", "--set", "image_size=32", "-q")
 TRAINED = (*RUN, "-m", "simgcd", "--set", "weights=none", "--set", "epochs=2", "--set", "batch_size=16")
 Cli = Callable[..., Result]
@@ -172,7 +172,7 @@ def test_unknown_and_uninstalled_observers_are_refused_before_anything_begins(
     with pytest.raises(ConfigError, match="not installed") as caught:
         require_observers(("tensorboard:logs",), get_manager())
     assert "gcdbench[tensorboard]" in str(caught.value.hint)
-    for verb in ((*RUN, "-m", "pixels-kmeans"), ("sweep", "main", "--preset", "smoke")):
+    for verb in ((*RUN, "-m", "pixels-kmeans"), ("sweep", "medxplore/main", "--preset", "smoke")):
         result = cli(*verb, "--observe", "nobody")
         assert result.exit_code == 2
         assert "nobody" in result.stderr
@@ -220,7 +220,7 @@ class Part:
 
 @pytest.fixture
 def documented(monkeypatch: pytest.MonkeyPatch, plugin: Callable[[str], None]) -> Callable[[str], Ledger]:
-    """Make the observer of that name in docs/observers.md known, beside a stand-in for its service."""
+    """Make the observer of that name in docs/write/observer.md known, beside a stand-in for its service."""
     blocks = {
         found[1]: found[0]
         for found in re.finditer(r"(?<=^```python\n)# my_(\w+)/plugin\.py\n.*?(?=^```)", DOCS.read_text(), re.M | re.S)
@@ -270,7 +270,8 @@ def test_the_documented_observers_tell_of_a_failed_run(
 ) -> None:
     ledger = documented(name)
     watch = Watch([name], get_manager(), tmp_path)
-    run = dict.fromkeys(("run_id", "method", "dataset", "protocol", "backbone", "seed"), "x") | {"identity": {}}
+    names = ("run_id", "method", "dataset", "protocol", "backbone", "seed")
+    run = SimpleNamespace(identity={}, **dict.fromkeys(names, "x"))
     assert watch.notify("gcdbench_run_started", run=run) == []
     assert watch.notify("gcdbench_run_failed", run=run, error=RuntimeError("no")) == []
     assert ledger.of(ending[0]) == [((), ending[1])]

@@ -75,7 +75,7 @@ class _Reader:
     def suite(self, table: object) -> Suite:
         known = (
             "title", "kind", "protocol", "k", "scores", "reported", "reported_table", "reported_preset",
-            "stand_in_dataset", "row_title", "notes", "presets", "columns", "rows", "sweeps",
+            "replicate", "stand_in_dataset", "row_title", "notes", "presets", "columns", "rows", "sweeps",
         )  # fmt: skip
         top = self.only(table, known, "the file")
         kind = self.text(top, "kind", "comparison")
@@ -84,6 +84,9 @@ class _Reader:
         k_policy = self.text(top, "k", "known")
         if k_policy not in ("known", "estimated"):
             raise self.refuse("'k' must be 'known' or 'estimated'")
+        replicate = self.text(top, "replicate", "split")
+        if replicate not in ("split", "seed"):
+            raise self.refuse("'replicate' must be 'split' (each seed draws its split) or 'seed' (one split for all)")
         rows = [self.row(item) for item in self.tables(top, "rows")]
         for item in self.tables(top, "sweeps"):
             rows += self.sweep(item)
@@ -93,6 +96,9 @@ class _Reader:
             for name in row.settings_in:
                 if name not in presets:
                     raise self.refuse(f"row '{row.key}' has 'set_in.{name}', but there is no preset '{name}'")
+            for name in row.settings_on:
+                if name not in {column.dataset for column in columns}:
+                    raise self.refuse(f"row '{row.key}' has 'set_on.{name}', but there is no column '{name}'")
         scores = self.texts(top, "scores", ("all", "old", "new"))
         if not scores:
             raise self.refuse("'scores' must name at least one score")
@@ -123,6 +129,7 @@ class _Reader:
             stand_in_dataset=self.text(top, "stand_in_dataset", STAND_IN),
             row_title=self.text(top, "row_title", "method"),
             notes=self.texts(top, "notes"),
+            replicate=replicate,  # type: ignore[arg-type]  # checked above
         )
 
     def reported(self, top: Mapping[str, Any]) -> tuple[str, ...]:
@@ -145,7 +152,18 @@ class _Reader:
         return value
 
     def row(self, item: object) -> SuiteRow:
-        known = ("key", "title", "method", "variant", "set", "set_in", "executor", "reported", "reported_variant")
+        known = (
+            "key",
+            "title",
+            "method",
+            "variant",
+            "set",
+            "set_in",
+            "set_on",
+            "executor",
+            "reported",
+            "reported_variant",
+        )
         table = self.only(item, known, "a row")
         method = self.text(table, "method")
         key = self.text(table, "key", method)
@@ -155,15 +173,16 @@ class _Reader:
             method=method,
             variant=self.optional(table, "variant"),
             settings=self.only_table(table, "set"),
-            settings_in={name: self.only_table(table["set_in"], name) for name in self.only_table(table, "set_in")},
-            executor=self.executor(table),
+            settings_in=self.tables_of(table, "set_in"),
+            settings_on=self.tables_of(table, "set_on"),
+            executor=self.tables_of(table, "executor"),
             reported_method=self.text(table, "reported", ""),
             reported_variant=self.text(table, "reported_variant", ""),
         )
 
-    def executor(self, table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Options of executors, as in ``executor.slurm = { time = 600 }``."""
-        options = self.only_table(table, "executor")
+    def tables_of(self, table: Mapping[str, Any], key: str) -> dict[str, dict[str, Any]]:
+        """Settings by a second name, as in ``executor.slurm = { time = 600 }``."""
+        options = self.only_table(table, key)
         return {name: self.only_table(options, name) for name in options}
 
     def sweep(self, item: object) -> list[SuiteRow]:
@@ -183,7 +202,7 @@ class _Reader:
                 method=method,
                 variant=self.optional(table, "variant"),
                 settings={**self.only_table(table, "set"), setting: value},
-                executor=self.executor(table),
+                executor=self.tables_of(table, "executor"),
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
                 group=title,
