@@ -11,6 +11,7 @@ from gcdbench.reporting.explain.confusion import (
     assigned_classes,
     most_confused_images,
     most_confused_pairs,
+    old_and_new_examples,
     pair_examples,
 )
 from gcdbench.runs.predictions import ScoredSet
@@ -77,4 +78,17 @@ def test_examples_are_what_their_name_says() -> None:
         "old as new": [2],
         "new as old": [8],
         "new": [6, 7],
+    }
+
+
+def test_old_new_and_false_old_take_turns_by_class() -> None:
+    # Classes 0 and 1 are old. Cluster c is class c; three images of class 2 are taken for class 0, one of class 0 for 3.
+    truth = [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3]
+    answer = [0, 0, 0, 3, 1, 1, 2, 2, 2, 2, 0, 0, 0, 3, 3]
+    confidence = [0.5, 0.9, 0.8, 0.9, 0.3, 0.4, 0.9, 0.8, 0.7, 0.6, 0.1, 0.9, 0.2, 0.5, 0.6]
+    found = old_and_new_examples(scored(truth, answer, 2, 4, confidence), 3)
+    assert {name: positions.tolist() for name, positions in found.items()} == {
+        "old": [1, 5, 2],
+        "new": [6, 14, 7],
+        "false-old": [11, 12, 10],
     }

@@ -17,6 +17,7 @@ from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.figures.accuracy import Panel, Point, draw_bars, draw_curves
 from gcdbench.reporting.figures.errors import ErrorPanel, draw_errors
+from gcdbench.reporting.figures.examples import Example, draw_examples
 from gcdbench.reporting.figures.runs import draw_confusion, draw_embedding, draw_training, sample_evenly, tsne
 from gcdbench.reporting.figures.sources import (
     bar_figure,
@@ -175,3 +176,12 @@ def test_figures_of_runs(stored):
     assert "old 0 (old)" in texts(embedding_figure(first))
     with pytest.raises(ConfigError, match="no stored embedding"):
         embedding_figure(type(directory)(by_seed[1]))
+
+
+def test_examples_show_each_group_and_say_where_one_is_empty():
+    image = np.zeros((128, 128, 3), dtype=np.uint8)
+    groups = {"old": [Example(pixels=image, caption="polyp")], "false-old": []}
+    shown = texts(draw_examples(groups, "run"))
+    assert {"old", "polyp", "false-old: none", "run"} <= set(shown)
+    with pytest.raises(ConfigError, match="no image"):
+        draw_examples({"old": []}, "run")
