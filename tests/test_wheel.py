@@ -92,6 +92,6 @@ def test_both_wheels_together_list_the_suites_and_read_their_numbers(
         zipfile.ZipFile(file).extractall(tmp_path)
     listed = call(tmp_path, "list", "suites")
     assert "medxplore/main" in listed.stdout, listed.stderr
-    shown = call(tmp_path, "table", "main", "--preset", "laptop", "--runs", "none")
+    shown = call(tmp_path, "table", "medxplore/main", "--preset", "laptop", "--runs", "none")
     assert shown.returncode == 0, shown.stderr
     assert "72.8" in shown.stdout  # reported, though nothing was run

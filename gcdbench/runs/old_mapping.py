@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Base = object  # to the type checker they are no mappings: nothing of ours may read them by string
+else:
+    Base = Mapping
 
 
-class OldMapping(Mapping[str, Any]):
+class OldMapping(Base):
     """Reads like the dictionary that was here before, with a note that says what to write instead."""
 
     def to_table(self) -> dict[str, Any]:
@@ -23,21 +28,23 @@ class OldMapping(Mapping[str, Any]):
         )
         return self.to_table()
 
-    def __getitem__(self, key: str) -> Any:
-        return self._old_table()[key]
+    if not TYPE_CHECKING:
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """As in a dictionary."""
-        return self._old_table().get(key, default)
+        def __getitem__(self, key: str) -> Any:
+            return self._old_table()[key]
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._old_table()
+        def get(self, key: str, default: Any = None) -> Any:
+            """As in a dictionary."""
+            return self._old_table().get(key, default)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._old_table())
+        def __contains__(self, key: object) -> bool:
+            return key in self._old_table()
 
-    def __len__(self) -> int:
-        return len(self._old_table())
+        def __iter__(self) -> Iterator[str]:
+            return iter(self._old_table())
 
-    def __bool__(self) -> bool:
-        return True
+        def __len__(self) -> int:
+            return len(self._old_table())
+
+        def __bool__(self) -> bool:
+            return True

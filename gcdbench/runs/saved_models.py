@@ -25,7 +25,7 @@ def model_directory(name: str | Path, runs: Path) -> Path:
     found = find_run(runs, str(name))
     if not card_path(found).is_file():
         directory = RunDirectory(found)
-        method, status = directory.record().get("method"), directory.status()
+        method, status = directory.record().method, directory.status()
         raise StoreError(
             f"The run '{found.name}' ({method}, {status}) has no saved model.",
             hint="A finished run has one unless its method works without a network, and imported runs come without.",

@@ -89,7 +89,7 @@ def test_whatever_a_method_raises_is_the_outcome_of_its_job_with_file_and_line(
     heard: list[Any] = []
     [outcome] = InlineExecutor().run([job], parallel=1, listener=lambda job, event: heard.append(event))
     assert outcome.error == f"ValueError: toy failure (toy.py, line {line})"
-    assert heard[-1]["error"] == outcome.error
+    assert heard[-1].error == outcome.error
     monkeypatch.delenv("TOY")
     nowhere = dataclasses.replace(job, request=dataclasses.replace(job.request, dataset="nowhere"))
     outcomes = InlineExecutor().run([nowhere, job], parallel=1, listener=lambda job, event: None)
@@ -130,7 +130,7 @@ def test_a_worker_that_nobody_waits_for_leaves_an_interrupted_run(
     end(worker)
     assert worker.wait(timeout=30) == 130
     run = only_run(job)
-    assert run.record()["status"] == "interrupted"
+    assert run.record().status == "interrupted"
     assert not run._locked()
     assert not run_job(job).error  # and it can be done
 

@@ -172,7 +172,7 @@ def test_unknown_and_uninstalled_observers_are_refused_before_anything_begins(
     with pytest.raises(ConfigError, match="not installed") as caught:
         require_observers(("tensorboard:logs",), get_manager())
     assert "gcdbench[tensorboard]" in str(caught.value.hint)
-    for verb in ((*RUN, "-m", "pixels-kmeans"), ("sweep", "main", "--preset", "smoke")):
+    for verb in ((*RUN, "-m", "pixels-kmeans"), ("sweep", "medxplore/main", "--preset", "smoke")):
         result = cli(*verb, "--observe", "nobody")
         assert result.exit_code == 2
         assert "nobody" in result.stderr

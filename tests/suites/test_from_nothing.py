@@ -38,15 +38,15 @@ def test_sweep_and_table_of_the_main_suite(nothing: Path) -> None:
     assert share is not None
     assert 0 < int(share[1]) < 100
 
-    shown = CliRunner().invoke(command, ["table", "main"])
+    shown = CliRunner().invoke(command, ["table", suite])
     assert shown.exit_code == 0, shown.output
     assert "phantom in place of Kvasir, OrganAMNIST, OrganCMNIST, NCT-CRC-HE-100K" in shown.stdout
     assert "nothing about those datasets" in shown.stdout
     assert "72.8" not in shown.stdout  # no published number beside a stand-in
 
-    entries = json.loads(CliRunner().invoke(command, ["table", "main", "--json"]).stdout)["entries"]
+    entries = json.loads(CliRunner().invoke(command, ["table", suite, "--json"]).stdout)["entries"]
     accuracy = {e["row"]: e for e in entries if e["score"] == "all"}
-    assert set(accuracy) == {row.key for row in load_suite("main", get_manager()).rows}
+    assert set(accuracy) == {row.key for row in load_suite(suite, get_manager()).rows}
     for row, entry in accuracy.items():
         assert entry["n"] == 1, row
         assert 0 < entry["mean"] <= 100

@@ -177,7 +177,7 @@ def test_a_killed_parent_leaves_interrupted_runs_and_no_worker(sweep):
     process.communicate(timeout=60)
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
-    assert {RunDirectory(e.path).record()["status"] for e in load_runs(sweep.runs)} == {"interrupted"}
+    assert {RunDirectory(e.path).record().status for e in load_runs(sweep.runs)} == {"interrupted"}
 
     again = sweep()
     assert again.returncode == 0, again.stderr

@@ -120,4 +120,4 @@ def test_the_run_directory_holds_a_model_that_loads(manager: PluginManager, tmp_
     model = load_model(result.directory.path, load_backbone=TinyBackbone)
     assert model.card.image_size == 32
     assert model.card.k == 8
-    assert model.card.names.classes == tuple(result.directory.record()["split"]["old_classes"])
+    assert model.card.names.classes == tuple(result.directory.record().split.old_classes)

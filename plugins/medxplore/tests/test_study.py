@@ -53,7 +53,7 @@ def test_published_numbers_named_by_a_suite_are_there(name):
 
 def test_settings_of_a_row_may_differ_by_preset():
     """Which package finds DCCL's concepts is part of the table's plan, not of what happens to be installed."""
-    suite = load_suite("main", get_manager())
+    suite = load_suite("medxplore/main", get_manager())
     (dccl,) = (row for row in suite.rows if row.method == "dccl")
     found = {
         name: request_for(suite, dccl, suite.columns[0], preset, 0).overrides["communities"]
@@ -63,7 +63,7 @@ def test_settings_of_a_row_may_differ_by_preset():
 
 
 def test_the_main_suite_is_ten_methods_by_four_datasets():
-    suite = load_suite("main", get_manager())
+    suite = load_suite("medxplore/main", get_manager())
     assert len(suite.rows) == 10
     assert [c.dataset for c in suite.columns] == ["kvasir", "organamnist", "organcmnist", "nct-crc-he-100k"]
 
