@@ -15,6 +15,8 @@ WHOLE = {
 }
 """Ways of working that whole runs are compared by."""
 
+BOUNDS = ("bound_one_run", "bound_many_runs")
+
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -44,6 +46,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
                 describe_ratio(row, "ratio_online"),
                 f"**{describe_ratio(row, 'ratio_one_run')}**",
                 f"**{describe_ratio(row, 'ratio_many_runs')}**",
+                *(describe_ratio(row, name) if name in row else "not measured" for name in BOUNDS),
             ]
         )
     first = rows[0]
@@ -55,7 +58,10 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
             f"Views a second in training steps alone ({title}):",
             table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
             f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
-            table(["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×"], runs),
+            table(
+                ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
+            ),
+            "The bound is the ratio if everything in our runs but the matrix products of the training steps were free.",
         ]
     )
 
