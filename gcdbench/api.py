@@ -40,7 +40,15 @@ if TYPE_CHECKING:
     from gcdbench.reporting.published.reported import read_reported
     from gcdbench.reporting.records import CellRecord, cell_records
     from gcdbench.reporting.scores import score_catalogue
-    from gcdbench.reporting.statistics import PairedDifference, paired_difference
+    from gcdbench.reporting.statistics import (
+        PairedDifference,
+        holm,
+        median_interval,
+        paired_difference,
+        share_interval,
+        sign_flip_test,
+        sign_test,
+    )
     from gcdbench.reporting.suites.finding import FROM_DATA
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
@@ -152,7 +160,12 @@ _LAZY = {
     "make_plan": "gcdbench.runs.plan:make_plan",
     "mean_text": "gcdbench.reporting.tables.grid:mean_text",
     "open_images": "gcdbench.reporting.explain.images:open_images",
+    "holm": "gcdbench.reporting.statistics:holm",
+    "median_interval": "gcdbench.reporting.statistics:median_interval",
     "paired_difference": "gcdbench.reporting.statistics:paired_difference",
+    "share_interval": "gcdbench.reporting.statistics:share_interval",
+    "sign_flip_test": "gcdbench.reporting.statistics:sign_flip_test",
+    "sign_test": "gcdbench.reporting.statistics:sign_test",
     "parse_seeds": "gcdbench.reporting.suites.seeds:parse_seeds",
     "prepare_data": "gcdbench.runs.execution:prepare_data",
     "read_record": "gcdbench.runs.reader:read_record",
@@ -247,6 +260,7 @@ __all__ = [
     "flatten",
     "frozen_features",
     "get_manager",
+    "holm",
     "load_card",
     "load_model",
     "load_predictions",
@@ -259,6 +273,7 @@ __all__ = [
     "make_optimiser",
     "make_plan",
     "mean_text",
+    "median_interval",
     "open_images",
     "paired_difference",
     "parse_seeds",
@@ -272,6 +287,9 @@ __all__ = [
     "run_job",
     "runs_of_suite",
     "score_catalogue",
+    "share_interval",
+    "sign_flip_test",
+    "sign_test",
     "suite_table",
     "task_info",
 ]

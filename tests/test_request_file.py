@@ -97,7 +97,8 @@ def test_a_changed_protocol_is_named_by_its_values_not_by_their_spelling() -> No
 
     assert name(label_fraction="0.30") == name(label_fraction="3e-1") == "half+label_fraction=0.3"
     assert name(label_fraction="0.5") == "half"
-    assert name(label_fraction="0.5", split_seed="1") == "half+split_seed=1"
+    assert name(label_fraction="0.5", split_seed="1") == "half", "splits of one protocol are its replicates"
+    assert name(label_fraction="0.3", split_seed="1") == "half+label_fraction=0.3"
 
 
 def test_the_command_line_wins_over_the_file_of_a_variant(tmp_path: Path) -> None:

@@ -17,8 +17,11 @@ from gcdbench.reporting.statistics import (
     compare_with_best,
     holm,
     mean_rank,
+    median_interval,
     pairs_needed,
+    share_interval,
     sign_flip_test,
+    sign_test,
     smallest_p,
     summarise,
     t_interval,
@@ -201,3 +204,35 @@ def test_mean_rank_with_ties_over_shared_keys():
     assert mean_rank(scores) == pytest.approx({"a": (1 + 2.5) / 2, "b": (2 + 2.5) / 2, "c": (3 + 1) / 2})
     assert mean_rank({}) == {}
     assert mean_rank({"a": {1: 1.0}, "b": {2: 1.0}}) == {}
+
+
+@pytest.mark.parametrize("above", range(11))
+@pytest.mark.parametrize("zeros", [0, 2])
+def test_the_sign_test_is_the_exact_binomial_test(above: int, zeros: int) -> None:
+    differences = [0.5 + i for i in range(above)] + [-0.1] * (10 - above) + [0.0] * zeros
+    assert sign_test(differences) == pytest.approx(scipy_stats.binomtest(above, 10).pvalue)
+
+
+def test_one_large_difference_moves_the_sign_flip_test_and_not_the_sign_test() -> None:
+    assert sign_test([1.0] * 9 + [-100.0]) == sign_test([1.0] * 9 + [-1.0])
+    assert sign_test([]) == 1.0
+
+
+@pytest.mark.parametrize("n", range(1, 25))
+def test_the_interval_of_a_median_is_scipys(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n).tolist()
+    found = median_interval(values)
+    expected = scipy_stats.quantile_test(values, q=0, p=0.5).confidence_interval(0.95)
+    if found is None:
+        assert n < 6
+        assert math.isnan(expected.low) or math.isnan(expected.high)
+    else:
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_interval_of_a_share_is_scipys() -> None:
+    for n in (1, 3, 10, 20):
+        for hits in range(n + 1):
+            found = share_interval(hits, n)
+            expected = scipy_stats.binomtest(hits, n).proportion_ci(method="exact")
+            assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
     from gcdbench.reporting.suites.planning import SuitePlan
     from gcdbench.runs.executors.base import Job, Outcome
+    from gcdbench.runs.executors.queue import QueuedJob
     from gcdbench.runs.placement import Placement
 
 
@@ -146,10 +147,15 @@ def command(
         _show_plan(plan, side_by_side, every=dry_run)
     if dry_run:
         return
-    chosen = drop_queued(plan, runs, spec, quiet=as_json)
+    can_be_left = getattr(backend, "can_be_left", False)
+    chosen = drop_queued(plan, runs, spec, can_be_left=can_be_left, quiet=as_json)
     jobs = make_jobs(plan, chosen, placement, spec.name, options)
     if submit:
-        _submit(jobs, backend, spec.name, side_by_side, suite_name, runs)
+        queued = _submit(jobs, backend, spec.name, side_by_side, quiet=as_json)
+        if as_json:
+            echo_json({**_plain(plan), "submitted": [asdict(job.job.request) | _where(job) for job in queued]})
+        else:
+            _show_submitted([bool(job.engine_job) for job in queued], spec.name, suite_name, runs)
         return
     outcomes, spent = _execute(jobs, backend, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
@@ -252,7 +258,7 @@ def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -
     )
 
 
-def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, suite_name: str, runs: Path) -> None:
+def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, *, quiet: bool) -> list[QueuedJob]:
     from gcdbench.cli.sweep_progress import SweepDisplay
     from gcdbench.core.errors import ConfigError
     from gcdbench.runs.executors.remote import RemoteExecutor
@@ -262,15 +268,20 @@ def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, sui
             f"The executor '{executor}' needs this command until the last run is done, so --submit is not possible.",
             hint="Leave --submit out, or use --executor slurm.",
         )
-    display = SweepDisplay({id(job): _name(job.request) for job in jobs})
-    queued = backend.submit(jobs, parallel=side_by_side, listener=display) if jobs else []
-    left = (
-        f", {len(jobs) - len(queued)} found no room: the same command tries them again"
-        if len(queued) < len(jobs)
-        else ""
-    )
+    display = SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet)
+    queued: list[QueuedJob] = backend.submit(jobs, parallel=side_by_side, listener=display) if jobs else []
+    return queued
+
+
+def _where(job: QueuedJob) -> dict[str, str]:
+    return {"engine": job.engine, "engine_job": job.engine_job}
+
+
+def _show_submitted(taken: list[bool], executor: str, suite_name: str, runs: Path) -> None:
+    left = taken.count(False)
+    rest = f", {left} found no room: the same command tries them again" if left else ""
     say(
-        f"{len(queued)} runs are with {executor}{left}. 'gcdbench status --runs {runs}' shows them; "
+        f"{taken.count(True)} runs are with {executor}{rest}. 'gcdbench status --runs {runs}' shows them; "
         f"'gcdbench sweep {suite_name} …' without --submit waits for them and sends lost ones again."
     )
 

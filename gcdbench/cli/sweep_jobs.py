@@ -60,7 +60,13 @@ def remote_placement(
     from gcdbench.runs.placement import Placement
 
     asked = Placement(
-        runs=runs, data_root=data_root, device=device or AUTO, threads=threads, accept_data_issues=accept_data_issues
+        runs=runs,
+        data_root=data_root,
+        device=device or AUTO,
+        threads=threads,
+        accept_data_issues=accept_data_issues,
+        disk_budget=disk_budget,
+        observe=observe,
     )
     return before_leaving(asked)
 
@@ -81,19 +87,23 @@ def make_jobs(
     ]
 
 
-def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, quiet: bool) -> list[PlannedRun]:
-    """The runs to be done: not those that another engine has, but those that this one has, to be watched."""
+def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, can_be_left: bool, quiet: bool) -> list[PlannedRun]:
+    """The runs to be done: not those that another engine has, but those that this one has, to be watched.
+
+    can_be_left: whether jobs of this engine go on without the sweep that sent them; else they are left to that sweep.
+    """
     from gcdbench.runs.executors.looking import look_at_queue
     from gcdbench.runs.executors.queue import FOLDER, request_key
 
     missing = plan.in_state("missing")
     if not (runs / FOLDER).is_dir():
         return missing
-    alive = {job.queued.key: job.queued.engine for job in look_at_queue(runs) if job.alive}
+    alive = {job.queued.key: job.queued.engine for job in look_at_queue(runs, forget=True) if job.alive}
+    mine = spec.name if can_be_left else ""
     engine = {id(run): alive.get(request_key(run.request), "") for run in plan.runs}
-    elsewhere = [run for run in missing if engine[id(run)] not in ("", spec.name)]
+    elsewhere = [run for run in missing if engine[id(run)] not in ("", mine)]
     if elsewhere and not quiet:
         names = ", ".join(sorted({engine[id(run)] for run in elsewhere}))
-        say(f"{len(elsewhere)} runs are left to {names}, which has them already.")
-    running = [run for run in plan.in_state("running") if engine[id(run)] == spec.name]
-    return [run for run in missing if engine[id(run)] in ("", spec.name)] + running
+        say(f"{len(elsewhere)} runs are left to {names}, which has them already, sent by another sweep.")
+    running = [run for run in plan.in_state("running") if mine and engine[id(run)] == mine]
+    return [run for run in missing if engine[id(run)] in ("", mine)] + running

@@ -56,3 +56,7 @@ class DiskSpaceError(GCDBenchError):
 
 class TrainingError(GCDBenchError):
     """A run that cannot go on, for example because a loss is not finite."""
+
+
+class PeerLost(TrainingError):
+    """Another process of a distributed run has ended; this one could have gone on."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcdbench.core.errors import WeightsError
+from gcdbench.datasets.roots import data_roots
 
 if TYPE_CHECKING:
     import torch
@@ -69,8 +70,8 @@ def locate(published: WeightsFile, given: str | None, *, advice: str, fetch: boo
     Without ``fetch`` nothing is downloaded.
     """
     if given is not None:
-        path = Path(given).expanduser()
-        if not path.is_file():
+        path = _given_file(given)
+        if path is None:
             raise WeightsError(f"There is no weight file '{given}'.", hint=advice)
         return path, file_sha256(path)
     for path in published.places:
@@ -81,6 +82,13 @@ def locate(published: WeightsFile, given: str | None, *, advice: str, fetch: boo
         if download(published.url, target):
             return target, _checked(target, published)
     raise WeightsError(f"The weights '{published.file_name}' were not found on this machine.", hint=advice)
+
+
+def _given_file(given: str) -> Path | None:
+    """The file a user or a suite names: as written, else below a folder of datasets, so that a suite needs no path."""
+    path = Path(given).expanduser()
+    places = [path] if path.is_absolute() else [path, *(root / path for root in data_roots())]
+    return next((place for place in places if place.is_file()), None)
 
 
 def _checked(path: Path, published: WeightsFile) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit  # scipy.stats would take longer to import than a table to build
+from scipy.special import bdtr, betaincinv, stdtrit  # scipy.stats would take longer to import than a table to build
 
 FloatArray = NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
@@ -23,7 +23,11 @@ EXACT_PAIRS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A confidence interval and where it comes from: ``"t"`` over runs or ``"bootstrap"`` over samples of one run."""
+    """A confidence interval and where it comes from.
+
+    kind: ``"t"`` over runs, ``"bootstrap"`` over samples of one run, ``"order"`` between order statistics of runs, or
+    ``"exact"`` for a share of runs.
+    """
 
     low: float
     high: float
@@ -111,6 +115,38 @@ def _signed_sums(values: FloatArray) -> FloatArray:
     for value in values:
         sums = np.concatenate([sums - value, sums + value])
     return sums
+
+
+def sign_test(differences: Sequence[float]) -> float:
+    """Two-sided exact sign test of a median of 0: how often differences are above, whatever their size.
+
+    Unlike :func:`sign_flip_test` it does not assume that differences lie symmetrically. Zeros are left out.
+    """
+    above = sum(difference > 0 for difference in differences)
+    below = sum(difference < 0 for difference in differences)
+    return 1.0 if above == below else min(1.0, 2.0 * float(bdtr(min(above, below), above + below, 0.5)))
+
+
+def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Interval of the median between two order statistics, whatever the distribution; None for too few values.
+
+    The narrowest pair (k-th smallest, k-th largest) that covers the median with at least this probability: from six
+    values on for 95 %.
+    """
+    ordered = sorted(values)
+    n = len(ordered)
+    covers = [k for k in range(1, n // 2 + 1) if 1 - 2 * float(bdtr(k - 1, n, 0.5)) >= level]
+    if not covers:
+        return None
+    return Interval(low=ordered[covers[-1] - 1], high=ordered[n - covers[-1]], level=level, kind="order")
+
+
+def share_interval(hits: int, n: int, level: float = 0.95) -> Interval:
+    """Clopper and Pearson's exact interval of a share, as a share."""
+    tail = (1 - level) / 2
+    low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
+    high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1 - tail))
+    return Interval(low=low, high=high, level=level, kind="exact")
 
 
 def smallest_p(pairs: int) -> float:

@@ -84,7 +84,9 @@ class Attempt:
         append_event(self.home, event)
 
     def finish(self, record: Record, scores: Scores) -> None:
-        """Store the scores and make this attempt the run's result."""
+        """Store the scores and make this attempt the run's result, unless another writer has taken the run over."""
+        if self.directory.taken_over:
+            raise KeyboardInterrupt
         write_sealed(self.home / SCORES, scores.to_table())
         self.record = replace(record, status=DONE, finished=now(), files=hash_files(self.home))
         if not self.repeats:
@@ -114,6 +116,8 @@ class Attempt:
 
     def _end(self, record: Record) -> None:
         self.record = replace(record, finished=now())
+        if self.directory.taken_over:  # the record is another writer's now
+            return
         self._write_record(self.home, self.record)
 
     @staticmethod

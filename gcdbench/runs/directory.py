@@ -12,7 +12,6 @@ import errno
 import hashlib
 import platform
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -21,7 +20,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gcdbench.core.errors import StoreError
-from gcdbench.runs.leases import Lease, lock_mode
+from gcdbench.core.locks import system_lock
+from gcdbench.runs.leases import Lease, age_of, lock_mode
 from gcdbench.runs.reader import RECORD, read_record
 from gcdbench.runs.record import INTERRUPTED, RUNNING, STALE, Record
 
@@ -53,6 +53,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.taken_over = False
+        """Whether another host became the writer while this process was: from then on, nothing here is its to write."""
 
     @classmethod
     def at(cls, runs: Path, dataset: str, method: str, run_id: str) -> RunDirectory:
@@ -90,14 +92,11 @@ class RunDirectory:
         return RUNNING if self.heartbeat_age() < STALE_SECONDS else STALE
 
     def heartbeat_age(self) -> float:
-        """Seconds since the run last said that it lives."""
-        try:
-            return time.time() - (self.path / "heartbeat").stat().st_mtime
-        except FileNotFoundError:
-            return float("inf")
+        """Seconds since the run last said that it lives; clocks of hosts need not agree."""
+        return age_of(self.path / "heartbeat")
 
     def _lock(self) -> FileLock:
-        return FileLock(self.path / "lock")
+        return system_lock(self.path / "lock")
 
     def _locked(self) -> bool:
         if not (self.path / "lock").exists():
@@ -137,6 +136,12 @@ class RunDirectory:
                 hint="Choose another directory with --runs, or make this one writable.",
             ) from error
         stop = threading.Event()
+        self.taken_over = False
+
+        def lost() -> None:
+            if not self.taken_over:
+                self.taken_over = True
+                _thread.interrupt_main()
 
         def beat() -> None:
             while not stop.is_set():
@@ -144,7 +149,7 @@ class RunDirectory:
                     if lease is None:
                         (self.path / "heartbeat").touch()
                     else:
-                        lease.beat(lost=_thread.interrupt_main)
+                        lease.beat(lost)
                 stop.wait(HEARTBEAT_SECONDS)
 
         thread = threading.Thread(target=beat, name="heartbeat", daemon=True)

@@ -79,6 +79,26 @@ def write_mode(store: Path, mode: LockMode) -> None:
     write_text(store / MARK, mode + "\n")
 
 
+def age_of(file: Path) -> float:
+    """Seconds since ``file`` was touched, by the clock of its file system: a new file there tells what time it is.
+
+    Where nothing can be written the clock of this host must do. A file that is not there is infinitely old.
+    """
+    try:
+        touched = file.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+    clock = file.with_name(f".clock-{secrets.token_hex(4)}")
+    try:
+        clock.touch()
+        return clock.stat().st_mtime - touched
+    except OSError:
+        return time.time() - touched
+    finally:
+        with suppress(OSError):
+            clock.unlink(missing_ok=True)
+
+
 class Lease:
     """The right to write one run, held by one process at a time."""
 
@@ -102,7 +122,7 @@ class Lease:
                 return False
             write_text(self._file, self._name)
             return True
-        if self._age() < self._stale:
+        if age_of(self._file) < self._stale:
             return False
         write_text(self._file, self._name)
         time.sleep(SETTLE_SECONDS)
@@ -130,17 +150,6 @@ class Lease:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
-
-    def _age(self) -> float:
-        """Age of the last heartbeat by the clock of the file system: a new file there tells what time it is."""
-        clock = self._file.with_name(f".clock-{secrets.token_hex(4)}")
-        try:
-            clock.touch()
-            return clock.stat().st_mtime - self._file.stat().st_mtime
-        except FileNotFoundError:
-            return float("inf")
-        finally:
-            clock.unlink(missing_ok=True)
 
     @staticmethod
     def _lives(owner: str) -> bool:

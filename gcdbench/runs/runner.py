@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from gcdbench.core.errors import GCDBenchError, StoreError, TrainingError
+from gcdbench.core.errors import GCDBenchError, PeerLost, StoreError, TrainingError
 from gcdbench.core.identity import run_id
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.card_file import card_path, change_names
@@ -164,7 +164,7 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
                 change_names(attempt.home, classes=prepared.split.classes[: prepared.split.k_old])
         scores = score_run(record, execution.manager)
         attempt.finish(record, scores)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, PeerLost):
         attempt.interrupt()
         raise
     except SystemExit as error:  # with the code 0 a run without a result would pass for a success

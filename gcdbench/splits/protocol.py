@@ -6,6 +6,7 @@ on the dataset's card (:mod:`gcdbench.datasets.protocols`).
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -22,14 +23,14 @@ class Protocol:
     """The rules of one experiment.
 
     old_rule: ``"first"`` classes in the card's order, every second one of them, ``"alternate"``, the largest ones,
-        ``"by-count"``, or those called by their names, ``"named"``.
+        ``"by-count"``, those that the split seed draws, ``"drawn"``, or those called by their names, ``"named"``.
     old_count: number of old classes; None means half of them, rounded up.
     old_names: the old classes of rule ``"named"``, by name or by their number from 0 in the card's order.
     k: number of clusters that somebody chose under the policy ``"known"``; None means that of the dataset's classes.
     """
 
     name: str
-    old_rule: Literal["first", "alternate", "by-count", "named"] = "first"
+    old_rule: Literal["first", "alternate", "by-count", "drawn", "named"] = "first"
     old_count: int | None = None
     label_fraction: float = 0.5
     stratified: bool = True
@@ -68,8 +69,14 @@ class Protocol:
             if wanted > len(every_second):
                 raise ConfigError(f"Protocol '{self.name}' has only {len(every_second)} old classes, not {wanted}.")
             return every_second[:wanted]
+        if self.old_rule == "drawn":
+            return tuple(sorted(sorted(range(total), key=self._place_in_draw)[:wanted]))
         by_size = sorted(range(total), key=lambda c: (-counts[c], c))
         return tuple(sorted(by_size[:wanted]))
+
+    def _place_in_draw(self, number: int) -> bytes:
+        """Where a class comes in the draw of old classes: a hash, so that no generator's version matters."""
+        return hashlib.sha256(f"{self.split_seed}/old class/{number}".encode()).digest()
 
     def _named(self, class_names: Sequence[str]) -> tuple[int, ...]:
         wanted = {_find_class(name, class_names) for name in self.old_names}
@@ -100,28 +107,32 @@ GENERIC: dict[str, str] = {
     "by-count": "the largest classes old, as many as the dataset's own protocol has or half, 50 % labelled",
     "half": "the first half of the classes old (rounded up), 50 % labelled, stratified",
     "alternate": "every second class old, 50 % labelled; look-alikes often sort side by side",
+    "drawn": "old classes drawn by the split seed, as many as the dataset's own protocol has or half, 50 % labelled",
 }
 """Protocols that fit any dataset, and what they do."""
 
 
 def generic_protocol(name: str, old_count: int | None = None) -> Protocol:
-    """One of the protocols for any dataset; ``old_count`` is how many classes ``by-count`` takes."""
+    """One of the protocols for any dataset; ``old_count`` is how many classes ``by-count`` and ``drawn`` take."""
     if name not in GENERIC:
         raise UnknownName("protocol for any dataset", name, GENERIC)
     if name == "by-count":
         return Protocol(name=name, old_rule="by-count", old_count=old_count)
+    if name == "drawn":
+        return Protocol(name=name, old_rule="drawn", old_count=old_count)
     return Protocol(name=name, old_rule="alternate" if name == "alternate" else "first")
 
 
 def renamed(protocol: Protocol, changed: Protocol) -> Protocol:
     """``changed`` under a name of its own: with a changed rule it must not be mistaken for the named protocol.
 
-    The name holds what really differs, as values: "0.30" and "0.3" are one protocol.
+    The name holds what really differs, as values: "0.30" and "0.3" are one protocol. The split seed is no part of it:
+    splits of one protocol are its replicates.
     """
     differing = sorted(
         (field.name, value)
         for field in fields(Protocol)
-        if (value := getattr(changed, field.name)) != getattr(protocol, field.name)
+        if field.name != "split_seed" and (value := getattr(changed, field.name)) != getattr(protocol, field.name)
     )
     if not differing:
         return changed

@@ -65,12 +65,12 @@ def fake_predictions(run: FakeRun) -> ScoredSet:
 
 
 def fake_identity(plan: Plan, manager: PluginManager) -> dict[str, Any]:
-    """The identity a run of this plan would have on an imaginary split."""
+    """The identity a run of this plan would have on an imaginary split, one for each split seed."""
     backbone = manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
     return plan.identity(
         Materials(
             dataset=plan.dataset_name,
-            manifest_sha256="0" * 64,
+            manifest_sha256=f"{plan.protocol.split_seed:064x}",
             images="fake",
             weights_sha256=backbone.weights_sha256(plan.settings.weights) if backbone else "",
         )

@@ -18,6 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from gcdbench.core.errors import PeerLost
+
 
 @dataclass(frozen=True)
 class World:
@@ -56,13 +58,26 @@ def process_group(device: str = "cpu") -> Iterator[World]:
         dist.destroy_process_group()
 
 
+@contextmanager
+def _among_peers() -> Iterator[None]:
+    """A message that cannot be passed means that another process of the run is gone; that is no fault of this one."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise PeerLost(
+            f"Another process of this run has ended, so it cannot go on ({str(error).strip().splitlines()[0][:200]}).",
+            hint="Start all processes again: the run goes on from its checkpoint.",
+        ) from error
+
+
 class _Gather(torch.autograd.Function):
     """(r, ...) on each rank -> (world · r, ...) on all of them."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor) -> Tensor:
         parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, rows.contiguous())
+        with _among_peers():
+            dist.all_gather(parts, rows.contiguous())
         ctx.rows = len(rows)
         return torch.cat(parts)
 
@@ -96,7 +111,8 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
         return
     gradients = [p.grad for p in parameters if p.grad is not None]
     flat = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(flat)
+    with _among_peers():
+        dist.all_reduce(flat)
     flat /= size
     for gradient, mean in zip(gradients, torch.split(flat, [g.numel() for g in gradients]), strict=True):
         gradient.copy_(mean.view(gradient.shape))
@@ -106,7 +122,7 @@ def broadcast_modules(modules: Iterable[nn.Module]) -> None:
     """Give every rank the parameters and buffers (BatchNorm's statistics) of rank 0."""
     if world().size == 1:
         return
-    with torch.no_grad():
+    with torch.no_grad(), _among_peers():
         for module in modules:
             for tensor in (*module.parameters(), *module.buffers()):
                 # A collective wants dense memory; a channels-last weight goes through a copy.
@@ -121,11 +137,13 @@ def gather_objects(value: Any) -> list[Any]:
     if size == 1:
         return [value]
     values: list[Any] = [None] * size
-    dist.all_gather_object(values, value)
+    with _among_peers():
+        dist.all_gather_object(values, value)
     return values
 
 
 def wait_for_all() -> None:
     """Barrier; nothing in a single process."""
     if world().size > 1:
-        dist.barrier()
+        with _among_peers():
+            dist.barrier()

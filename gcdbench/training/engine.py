@@ -72,7 +72,8 @@ class Engine:
             self._train(True)
             while self.step < self.steps:
                 self._take_step()
-                if stop_asked():
+                # Of several processes the first decides: one that left by itself would be missed in the next step.
+                if self.world.main and stop_asked():
                     self._checkpoint()
                     raise KeyboardInterrupt
                 if self.clock.due():

@@ -141,7 +141,9 @@ def test_without_an_address_the_machine_is_the_cluster_and_ctrl_c_leaves_runs_th
     write_suite(tmp_path, epochs=2000)
     with namespace("dask") as space:
         words = gcdbench("sweep", "six.toml", *DASK, "-j", 1, "--seeds", 0, "--runs", "runs")
-        sweep = subprocess.Popen(space.command(*words), cwd=tmp_path, stderr=subprocess.PIPE)
+        # A shell lets what it starts in the background ignore Ctrl-C, and so this test perhaps.
+        listens = ("env", "--default-signal=INT")
+        sweep = subprocess.Popen(space.command(*listens, *words), cwd=tmp_path, stderr=subprocess.PIPE)
         try:
             wait_for(lambda: in_training(tmp_path / "runs") or sweep.poll() is not None, "a run in training", 240)
             family = psutil.Process(sweep.pid).children(recursive=True)

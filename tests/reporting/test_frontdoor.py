@@ -17,7 +17,7 @@ import pytest
 import gcdbench
 from gcdbench.core.errors import ConfigError
 from gcdbench.metrics.accuracy import accuracy
-from gcdbench.reporting import frontdoor
+from gcdbench.reporting.frontdoor import scoring
 from gcdbench.runs.index import load_runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def test_own_predictions_are_scored() -> None:
 
 
 def test_the_example_in_the_docstring() -> None:
-    assert doctest.testmod(frontdoor).failed == 0
+    assert doctest.testmod(scoring).failed == 0
 
 
 def test_names_complete_and_importing_costs_no_torch() -> None:

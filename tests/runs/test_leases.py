@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
+from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs import directory, leases
+from gcdbench.runs.attempt import Attempt
 from gcdbench.runs.directory import RunBusy, RunDirectory
-from gcdbench.runs.leases import Lease, lock_mode, locks_by_mount, mount_of, write_mode
+from gcdbench.runs.leases import Lease, age_of, lock_mode, locks_by_mount, mount_of, write_mode
+from gcdbench.runs.record import Scores
+from gcdbench.runs.request import Request
+from gcdbench.testing.stored import FakeRun, write_fake_run
 
 MOUNTS = """
 21 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
@@ -115,6 +123,67 @@ def test_without_any_lock_a_living_process_of_this_host_keeps_its_lease(tmp_path
     assert first.take(locked_here=False)
     assert not second.take(locked_here=False)
     assert first.held()
+
+
+def test_a_run_that_was_taken_over_is_not_written_by_its_first_writer_any_more(
+    hosts: tuple[Host, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = hosts
+    monkeypatch.setattr(directory, "HEARTBEAT_SECONDS", 0.01)
+    file = one.run.path / "heartbeat"
+    run = one.enter()
+    with contextlib.suppress(KeyboardInterrupt), run.writing():
+        file.write_text("two 1 0123456789abcdef")
+        for _ in range(100):  # the heartbeat interrupts this
+            time.sleep(0.1)
+        pytest.fail("nobody was interrupted")
+    assert run.taken_over
+    assert file.read_text().startswith("two"), "the lease of the other was given back"
+    record = RunDirectory(
+        write_fake_run(
+            one.run.path.parents[2],
+            FakeRun(request=Request(method="kmeans", dataset="phantom")),
+            PluginManager(points=[]),
+        ).path
+    )
+    attempt = Attempt(record, record.record())
+    before = record.record_path.read_bytes()
+    record.taken_over = True
+    attempt.interrupt()
+    attempt.fail("an error", "")
+    with pytest.raises(KeyboardInterrupt):
+        attempt.finish(attempt.record, Scores())
+    assert record.record_path.read_bytes() == before
+    assert not attempt.home.exists() or not list(attempt.home.glob("*.json"))
+
+
+def test_a_lock_file_that_only_exists_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lustre without ``flock`` answers ENOSYS; a killed process must leave nothing behind that looks held."""
+    import fcntl
+
+    def no_flock(*arguments: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_flock)
+    write_mode(tmp_path, "lease")
+    run = RunDirectory(tmp_path / "phantom" / "kmeans" / "0123")
+    run.path.mkdir(parents=True)
+    for _ in range(2):
+        with run.writing():
+            assert (run.path / "heartbeat").read_text()
+    # As a process that was killed on another host leaves it.
+    (run.path / "lock").write_text("1\nanother-host\n")
+    with run.writing():
+        pass
+
+
+def test_ages_are_told_by_the_clock_of_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "heartbeat"
+    assert age_of(file) == float("inf")
+    file.touch()
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # a host whose clock is far behind
+    assert abs(age_of(file)) < 60
+    assert [entry.name for entry in tmp_path.iterdir()] == ["heartbeat"]
 
 
 def test_a_file_system_without_locks_has_one_writer_all_the_same(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -270,7 +270,8 @@ def test_the_documented_observers_tell_of_a_failed_run(
 ) -> None:
     ledger = documented(name)
     watch = Watch([name], get_manager(), tmp_path)
-    run = dict.fromkeys(("run_id", "method", "dataset", "protocol", "backbone", "seed"), "x") | {"identity": {}}
+    names = ("run_id", "method", "dataset", "protocol", "backbone", "seed")
+    run = SimpleNamespace(identity={}, **dict.fromkeys(names, "x"))
     assert watch.notify("gcdbench_run_started", run=run) == []
     assert watch.notify("gcdbench_run_failed", run=run, error=RuntimeError("no")) == []
     assert ledger.of(ending[0]) == [((), ending[1])]

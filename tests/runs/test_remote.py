@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+import gcdbench
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import RunDirectory
@@ -20,10 +21,12 @@ from gcdbench.runs.executors.arrival import AUTO, before_leaving, on_arrival
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.dask_task import own_share
 from gcdbench.runs.executors.engine import EngineBusy, EngineConfig, EngineSilent, EngineState
+from gcdbench.runs.executors.looking import look_at_queue
 from gcdbench.runs.executors.queue import INTERRUPTED, Queue, QueuedJob, Said, read_queued, request_key, said_path
 from gcdbench.runs.executors.queue_worker import _too_many_starts
 from gcdbench.runs.executors.remote import RemoteExecutor
 from gcdbench.runs.executors.slurm import SlurmConfig
+from gcdbench.runs.executors.wire import decode_job, encode_job
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.record import FAILED, RUNNING
 from gcdbench.runs.request import Request
@@ -46,6 +49,7 @@ class ScriptedEngine:
         self.room = list(room)
         self.jobs: dict[str, tuple[Path, Iterator[Turn]]] = {}
         self.silent = 0
+        self.waits = False
 
     def check(self, jobs: Sequence[tuple[Job, EngineConfig]]) -> None:
         pass
@@ -74,6 +78,12 @@ class ScriptedEngine:
             if turn is not None and (state := turn(path)) is not None:
                 found[name] = state
         return found
+
+    def notes(self) -> Sequence[str]:
+        return ["Something is missing."] if self.waits else []
+
+    def last_words(self, name: str) -> str:
+        return "NODE_FAIL"
 
     def stop(self, names: Sequence[str]) -> str:
         return ""
@@ -133,15 +143,104 @@ def test_a_lost_job_is_submitted_again_and_a_late_word_of_the_first_is_not_misse
     assert len(engine.jobs) == 1
 
 
-def test_after_its_attempts_a_run_is_marked_as_failed_with_the_reason(job: Job) -> None:
+def _unfinished_run(job: Job) -> RunDirectory:
     directory = write_fake_run(job.placement.runs, FakeRun(request=job.request), PluginManager(points=[]))
     write_sealed(directory.record_path, replace(directory.record(), status=RUNNING).to_table())
+    return RunDirectory(directory.path)
+
+
+def test_a_worker_that_never_began_is_told_from_one_that_did_not_end(job: Job) -> None:
+    [outcome], _ = run(ScriptedEngine([vanishes, vanishes]), [job], attempts=1)
+    assert "once and its worker never began" in outcome.error
+    assert "doctor --cluster" in outcome.error
+
+
+def test_what_was_cancelled_before_a_sweep_began_is_sent_again(job: Job) -> None:
+    engine = ScriptedEngine([says(then="cancelled")] * 3)
+    executor = RemoteExecutor(engine, EngineConfig())
+    executor.submit([job], parallel=0, listener=lambda job, event: None)
+    engine.attempts = [DOES_IT]
+    [outcome] = executor.run([job], parallel=0, listener=lambda job, event: None)
+    assert not outcome.error
+    assert len(engine.jobs) == 2
+
+
+def test_a_job_that_waits_for_what_may_never_come_is_told_once(job: Job) -> None:
+    engine = ScriptedEngine([says(), says(), says(), *DOES_IT])
+    engine.waits = True
+    _, heard = run(engine, [job])
+    assert [event.message for event in heard if isinstance(event, EngineNote)] == ["Something is missing."]
+
+
+def test_a_worker_of_another_version_refuses_and_says_both(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdbench.runs.executors import queue_worker
+
+    queue = Queue(job.placement.runs)
+    queued = QueuedJob(job=job, engine="dask", version="9.8.7", directory="/")
+    queue.write(queued)
+    assert queue_worker._work(queue.file(queued.key), watched=False) == 1
+    said = Said(said_path(queue.file(queued.key), 1))
+    said.news()
+    assert said.ended is not None
+    assert "9.8.7" in said.ended.error
+    assert gcdbench.__version__ in said.ended.error
+
+
+def test_a_worker_that_cannot_enter_the_directory_of_the_sweep_says_so(job: Job, tmp_path: Path) -> None:
+    from gcdbench.runs.executors import queue_worker
+
+    queue = Queue(job.placement.runs)
+    queued = QueuedJob(job=job, engine="dask", directory=str(tmp_path / "nowhere"))
+    queue.write(queued)
+    assert queue_worker._work(queue.file(queued.key), watched=False) == 1
+    said = Said(said_path(queue.file(queued.key), 1))
+    said.news()
+    assert said.ended is not None
+    assert "nowhere" in said.ended.error
+
+
+def test_a_queue_forgets_runs_that_were_done_a_while_ago(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = write_fake_run(job.placement.runs, FakeRun(request=job.request), PluginManager(points=[]))
+    queue = Queue(job.placement.runs)
+    queued = QueuedJob(job=job, engine="scripted", engine_job="1")
+    queue.write(queued)
+    said = said_path(queue.file(queued.key), 1)
+    said.write_text(encode_event(JobEnded(path=str(directory.path))) + "\n")
+    assert look_at_queue(job.placement.runs, forget=True) == []
+    assert list(queue.jobs()), "another sweep may be reading it"
+    os.utime(said, (0, 0))
+    assert look_at_queue(job.placement.runs) == []
+    assert list(queue.jobs()), "a look changes nothing"
+    look_at_queue(job.placement.runs, forget=True)
+    assert not list(queue.folder.iterdir())
+
+
+def test_what_the_user_wants_to_observe_travels_with_the_jobs(tmp_path: Path) -> None:
+    from gcdbench.cli.sweep_jobs import remote_placement
+
+    placement = remote_placement(
+        runs=tmp_path,
+        data_root=None,
+        device=None,
+        threads=None,
+        side_by_side=0,
+        accept_data_issues=False,
+        disk_budget="6GB",
+        observe=("tensorboard",),
+    )
+    job = decode_job(encode_job(Job(request=Request(method="kmeans", dataset="phantom"), placement=placement)))
+    assert (job.placement.disk_budget, job.placement.observe) == ("6GB", ("tensorboard",))
+
+
+def test_after_its_attempts_a_run_is_marked_as_failed_with_the_reason(job: Job) -> None:
+    directory = _unfinished_run(job)
     begins = [says(Begun(path=str(directory.path))), vanishes, vanishes]
     [outcome], _ = run(ScriptedEngine(begins, begins), [job], attempts=2)
     record = RunDirectory(directory.path).record()
     assert record.status == FAILED
     assert record.error == outcome.error
-    assert "2 times" in record.error
+    assert "2 times before the run was done" in record.error
+    assert "NODE_FAIL" in record.error
     [left] = Queue(job.placement.runs).jobs()
     assert left.error == record.error
     # A new sweep begins with the first attempt again.
@@ -178,7 +277,7 @@ def test_an_engine_that_does_not_answer_has_lost_nothing(job: Job) -> None:
 
 
 def test_what_is_queued_is_watched_and_not_submitted_twice(job: Job) -> None:
-    engine = ScriptedEngine(DOES_IT)
+    engine = ScriptedEngine([says()] * 4 + DOES_IT)
     executor = RemoteExecutor(engine, EngineConfig())
     [first] = executor.submit([job], parallel=0, listener=lambda job, event: None)
     [again] = executor.submit([job], parallel=0, listener=lambda job, event: None)
@@ -248,10 +347,17 @@ def test_four_workers_of_one_machine_have_four_gpus() -> None:
     assert own_share(gpus, 0, 1) == gpus
 
 
-def test_starts_that_slurm_repeats_by_itself_count_as_attempts(job: Job) -> None:
+def test_starts_that_slurm_repeats_by_itself_count_as_attempts_and_the_record_says_so(job: Job) -> None:
+    directory = _unfinished_run(job)
     queued = QueuedJob(job=job, engine="slurm", attempt=2, attempts=3)
-    assert not _too_many_starts(queued, {"SLURM_RESTART_COUNT": "1"})
-    assert _too_many_starts(queued, {"SLURM_RESTART_COUNT": "2"})
+    file = Queue(job.placement.runs).file(queued.key)
+    file.parent.mkdir(parents=True)
+    said_path(file, 1).write_text(encode_event(Begun(path=str(directory.path))) + "\n")
+    assert not _too_many_starts(file, queued, {"SLURM_RESTART_COUNT": "1"})
+    assert directory.record().status == RUNNING
+    reason = _too_many_starts(file, queued, {"SLURM_RESTART_COUNT": "2"})
+    assert "3 times" in reason
+    assert (directory.record().status, directory.record().error) == (FAILED, reason)
 
 
 def test_options_of_slurm_are_those_of_submitit() -> None:

@@ -17,6 +17,7 @@ reported = "printed.csv"
 reported_table = "main"
 reported_preset = "paper"
 protocol = "paper-stated"
+replicate = "seed"
 
 [presets.paper]
 seeds = [0, 1, 2, 3, 4, 5, 6]

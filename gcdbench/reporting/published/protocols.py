@@ -52,7 +52,7 @@ def expected_sizes(dataset: str, manager: PluginManager) -> dict[str, tuple[Size
 
 
 def _protocols_on(dataset: str, manager: PluginManager) -> Iterator[tuple[str, Protocol, DatasetCard]]:
-    """The named protocols that are defined on a dataset with a card."""
+    """The named protocols that are defined on a dataset with a card; one that draws old classes leaves no fixed D_u."""
     try:
         card = card_of(dataset, manager)
     except GCDBenchError:  # a third party's card that cannot be read
@@ -60,4 +60,6 @@ def _protocols_on(dataset: str, manager: PluginManager) -> Iterator[tuple[str, P
     if card is None:
         return
     for name in protocol_names(card):
-        yield name, named_protocol(name, card, dataset), card
+        protocol = named_protocol(name, card, dataset)
+        if protocol.old_rule != "drawn":
+            yield name, protocol, card

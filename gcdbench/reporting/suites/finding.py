@@ -15,6 +15,8 @@ from gcdbench.core.identity import digest
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.replicates import split_seed
+from gcdbench.reporting.suites.model import SPLIT_SEED
 from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.request import Request
 
@@ -65,10 +67,15 @@ class RunFinder:
         known = request.method in self._manager.names("methods") and (
             request.preset is None or request.preset in self._manager.names("presets")
         )
-        if request.overrides or known:
+        if set(request.overrides) - {SPLIT_SEED} or known:
             return []
         protocol = request.protocol or default_protocol(card_of(request.dataset, self._manager))
-        like = [record for record in self._by_name.get(_name_of_request(request), []) if record.protocol == protocol]
+        drawn_by = int(str(request.overrides.get(SPLIT_SEED, 0)))
+        like = [
+            record
+            for record in self._by_name.get(_name_of_request(request), [])
+            if record.protocol == protocol and split_seed(record) == drawn_by
+        ]
         if len({record.settings for record in like}) > 1:
             return []
         return [record for record in like if record.seed == request.seed]

@@ -16,9 +16,11 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.request import Request
 
 StandIn = Literal["never", "missing", "always"]
+Replicate = Literal["split", "seed"]
 STAND_IN = "phantom"
 """The dataset that stands in for others unless a suite names another: every machine has it."""
 KINDS = ("comparison", "curve", "decomposition", "cost")
+SPLIT_SEED = "protocol.split_seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,8 @@ class Suite:
     folder: where its file lies; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
         preset under which these were made, where the suite has it.
     stand_in_dataset: the dataset that takes the place of others under presets that allow it, with its own protocol.
+    replicate: what a seed repeats. ``"split"``: it draws the split as well, so that the spread over seeds is one over
+        splits; ``"seed"``: all seeds train on one split, so that it is training noise.
     """
 
     name: str
@@ -87,6 +91,7 @@ class Suite:
     stand_in_dataset: str = STAND_IN
     row_title: str = "method"
     notes: tuple[str, ...] = ()
+    replicate: Replicate = "split"
 
     def preset(self, name: str) -> SuitePreset:
         """The preset called ``name``; only those the suite lists are allowed."""
@@ -116,7 +121,8 @@ def _refuse_unknown(kind: str, names: Sequence[str], known: set[str]) -> None:
 def request_for(
     suite: Suite, row: SuiteRow, column: SuiteColumn, preset: SuitePreset, seed: int, *, protocol: str | None = None
 ) -> Request:
-    """The run behind one cell and seed."""
+    """The run behind one cell and seed; a split seed that preset or row set themselves stays as they have it."""
+    drawn: dict[str, object] = {SPLIT_SEED: seed} if suite.replicate == "split" else {}
     return Request(
         method=row.method,
         variant=row.variant,
@@ -125,7 +131,7 @@ def request_for(
         protocol=protocol or column.protocol or suite.protocol,
         k_policy=suite.k_policy,
         seed=seed,
-        overrides={**preset.settings, **row.settings, **row.settings_in.get(preset.name, {})},
+        overrides={**drawn, **preset.settings, **row.settings, **row.settings_in.get(preset.name, {})},
     )
 
 

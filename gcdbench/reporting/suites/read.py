@@ -75,7 +75,7 @@ class _Reader:
     def suite(self, table: object) -> Suite:
         known = (
             "title", "kind", "protocol", "k", "scores", "reported", "reported_table", "reported_preset",
-            "stand_in_dataset", "row_title", "notes", "presets", "columns", "rows", "sweeps",
+            "replicate", "stand_in_dataset", "row_title", "notes", "presets", "columns", "rows", "sweeps",
         )  # fmt: skip
         top = self.only(table, known, "the file")
         kind = self.text(top, "kind", "comparison")
@@ -84,6 +84,9 @@ class _Reader:
         k_policy = self.text(top, "k", "known")
         if k_policy not in ("known", "estimated"):
             raise self.refuse("'k' must be 'known' or 'estimated'")
+        replicate = self.text(top, "replicate", "split")
+        if replicate not in ("split", "seed"):
+            raise self.refuse("'replicate' must be 'split' (each seed draws its split) or 'seed' (one split for all)")
         rows = [self.row(item) for item in self.tables(top, "rows")]
         for item in self.tables(top, "sweeps"):
             rows += self.sweep(item)
@@ -123,6 +126,7 @@ class _Reader:
             stand_in_dataset=self.text(top, "stand_in_dataset", STAND_IN),
             row_title=self.text(top, "row_title", "method"),
             notes=self.texts(top, "notes"),
+            replicate=replicate,  # type: ignore[arg-type]  # checked above
         )
 
     def reported(self, top: Mapping[str, Any]) -> tuple[str, ...]:

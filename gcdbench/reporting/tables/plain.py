@@ -1,4 +1,7 @@
-"""The table of everything in a store: one row for each group of runs that differ in nothing but the seed."""
+"""The table of everything in a store: one row for each group of runs that differ in nothing but the seed.
+
+Where each seed drew its split, runs that differ in that as well are a row; it holds no runs that share a split.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from gcdbench.core.config import flatten, to_plain
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.replicates import SPLIT_PER_SEED, group_replicates, repeats_split
 from gcdbench.reporting.run_marks import ISSUE_MARK, issue_notes, told_apart
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
@@ -30,9 +34,7 @@ def plain_table(
     catalogue: how scores are read; without it, as the installed metrics say.
     """
     done = [record for record in records if record.status == DONE]
-    groups: dict[str, list[CellRecord]] = {}
-    for record in done:
-        groups.setdefault(record.settings, []).append(record)
+    groups = group_replicates(done)
     settings = _distinguish(groups)
     datasets = told_apart(done)
     heads = []
@@ -46,7 +48,7 @@ def plain_table(
         )
         block = " / ".join([dataset, *shared[:3], f"{first.image_size} px"])
         like = conditions.setdefault(block, [])
-        if (own := _conditions(first, manager)) not in like:
+        if (own := _conditions(members, manager)) not in like:
             like.append(own)
         if number := like.index(own):
             block += f" ({number + 1})"
@@ -61,6 +63,8 @@ def plain_table(
         [f"{unfinished} unfinished or failed run(s) are not shown; 'gcdbench status' lists them."] if unfinished else []
     )
     notes += issue_notes(done)
+    if any(repeats_split(members) for members in groups.values()):
+        notes.append("A row over several splits has one run on each (split seed = seed) and none that share a split.")
     return build_table(
         name="runs",
         title=f"{len(done)} finished runs",
@@ -75,11 +79,12 @@ def plain_table(
     )
 
 
-def _conditions(record: CellRecord, manager: PluginManager) -> dict[str, object]:
+def _conditions(members: Sequence[CellRecord], manager: PluginManager) -> dict[str, object]:
     """What two methods must share to be compared, beyond what a block's name says.
 
     A method that trains nothing or sees no network has the preset's own values, where the preset is installed.
     """
+    record = members[0]
     usual: dict[str, object] = {}
     if record.preset in manager.names("presets"):
         preset = get_preset(record.preset, manager)
@@ -89,7 +94,8 @@ def _conditions(record: CellRecord, manager: PluginManager) -> dict[str, object]
             "augmentation": preset.settings.augmentation,
             "training": to_plain(preset.training),
         }
-    return {key: record.identity.get(key, usual.get(key)) for key in CONDITIONS}
+    splits = {"manifest_sha256": SPLIT_PER_SEED} if repeats_split(members) else {}
+    return {key: record.identity.get(key, usual.get(key)) for key in CONDITIONS} | splits
 
 
 def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:
@@ -103,12 +109,22 @@ def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:
     for keys in alike.values():
         if len(keys) < 2:
             continue
-        identities = {key: flatten(groups[key][0].identity) for key in keys}
+        identities = {key: _flat_identity(groups[key]) for key in keys}
         names = sorted({name for identity in identities.values() for name in identity} - {"seed"})
         differing = [n for n in names if len({repr(identity.get(n)) for identity in identities.values()}) > 1]
+        if "protocol.split_seed" in differing:  # it says which split, and people can read it
+            differing.remove("manifest_sha256")
         for key in keys:
             texts[key] = " ".join(f"{n.rpartition('.')[2]}={_short(identities[key].get(n))}" for n in differing)
     return texts
+
+
+def _flat_identity(members: Sequence[CellRecord]) -> dict[str, object]:
+    """What names the runs of one row, but for what differs between them."""
+    identity = flatten(members[0].identity)
+    if repeats_split(members):
+        identity |= {"manifest_sha256": SPLIT_PER_SEED, "protocol.split_seed": SPLIT_PER_SEED}
+    return identity
 
 
 def _short(value: object) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.identity import digest
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.models.weight_notes import note_on_weights
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
 from gcdbench.reporting.records import CellRecord
+from gcdbench.reporting.replicates import split_seed, without_split
 from gcdbench.reporting.run_marks import issue_notes
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.costs import with_cost
@@ -98,14 +100,27 @@ def _cells(
 def _on_one_split(cells: Mapping[str, Sequence[CellRecord]]) -> tuple[dict[str, list[CellRecord]], int]:
     """Only runs on the images and the split that most finished runs of a column have, and how many others finished.
 
-    A request does not say which: its protocol makes another split of other images, or of images that were added.
+    A request does not say which: its protocol makes another split of other images, or of images that were added. Where
+    each seed draws its split, the same holds seed by seed.
     """
-    done = Counter(record.split_sha256 for found in cells.values() for record in found if record.status == DONE)
-    if len(done) < 2:
-        return {row: list(found) for row, found in cells.items()}, 0
-    [(usual, count)] = done.most_common(1)
-    kept = {row: [record for record in found if record.split_sha256 == usual] for row, found in cells.items()}
-    return kept, done.total() - count
+    done = [record for found in cells.values() for record in found if record.status == DONE]
+    usual_images = _most_common((record.image_size, record.images) for record in done)
+    done = [record for record in done if record.images == usual_images[record.image_size]]
+    usual_split = _most_common((split_seed(record), record.split_sha256) for record in done)
+
+    def usual(record: CellRecord) -> bool:
+        same_images = record.images == usual_images.get(record.image_size, record.images)
+        return same_images and record.split_sha256 == usual_split.get(split_seed(record), record.split_sha256)
+
+    kept = {row: [record for record in found if usual(record)] for row, found in cells.items()}
+    left_out = sum(record.status == DONE and not usual(record) for found in cells.values() for record in found)
+    return kept, left_out
+
+
+def _most_common(pairs: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """For each first member the second one that it comes with most often."""
+    counted = Counter(pairs)
+    return {first: second for (first, second), _ in reversed(counted.most_common())}
 
 
 def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
@@ -238,8 +253,11 @@ def _caption(
     ]
     if backbones:
         parts.append("; ".join(backbones))
-    parts.append(f"mean ± sd (ddof 1) over {len(seeds)} planned seed{'s' if len(seeds) != 1 else ''}")
-    if len(seeds) > 1 and _one_split(heads, runs):
+    repeated = "split" if suite.replicate == "split" else "seed"
+    parts.append(f"mean ± sd (ddof 1) over {len(seeds)} planned {repeated}{'s' if len(seeds) != 1 else ''}")
+    if suite.replicate == "split":
+        parts.append("each seed draws its split")
+    elif len(seeds) > 1 and _one_split(heads, runs):
         parts.append("the split is the same for every seed")
     if any(head.stand_in_for for head in heads):
         parts.append(f"{suite.stand_in_dataset} stands in for data that was not there")
@@ -258,15 +276,26 @@ def _other_seeds(
     suite: Suite, heads: Sequence[ColumnHead], runs: Runs, records: Sequence[CellRecord], seeds: Sequence[int]
 ) -> list[str]:
     """Which cells have finished runs of seeds that this table leaves out: a mean may be better known than it shows."""
+    keys: dict[str, str] = {}
+
+    def like(record: CellRecord) -> str:
+        """What must be equal in runs of other seeds."""
+        if suite.replicate == "seed":
+            return record.settings
+        if record.settings not in keys:
+            keys[record.settings] = digest(without_split(record.common.identity))
+        return keys[record.settings]
+
     more: dict[str, set[int]] = {}
     for record in records:
-        if record.status == DONE and record.seed not in seeds:
-            more.setdefault(record.settings, set()).add(record.seed)
+        of_kind = suite.replicate == "seed" or record.seed == split_seed(record)
+        if record.status == DONE and record.seed not in seeds and of_kind:
+            more.setdefault(like(record), set()).add(record.seed)
     found = [
         f"{row.title} on {head.title} ({len(left_out)})"
         for head in heads
         for row in suite.rows
-        if (left_out := set().union(*(more.get(r.settings, set()) for r in runs.get((row.key, head.key), ()))))
+        if (left_out := set().union(*(more.get(like(r), set()) for r in runs.get((row.key, head.key), ()))))
     ]
     return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' takes them in."] if found else []
 

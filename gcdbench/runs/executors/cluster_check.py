@@ -6,13 +6,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
-
-from gcdbench.runs.environment import package_versions
-from gcdbench.runs.executors.probe import LOCK, TOKEN, Probed, weights_here
+from gcdbench.core.locks import system_lock
+from gcdbench.core.places import cache_dir
+from gcdbench.runs.executors.probe import LOCK, TOKEN, Probed, versions_here, weights_here
 from gcdbench.runs.executors.queue import FOLDER
 from gcdbench.runs.leases import lock_mode, locks_by_mount, mount_of, write_mode
 
@@ -30,6 +30,16 @@ def check_cluster(runs: Path, engine: str, ask: Ask) -> Iterator[Finding]:
     mount = mount_of(store)
     free = shutil.disk_usage(_existing(store)).free / 2**30
     yield "ok", f"store {store}: file system {mount.kind}, {free:.1f} GiB free"
+    cache = cache_dir().absolute()
+    kind = mount_of(cache).kind
+    if locks_by_mount(mount_of(cache)) == "lease":
+        yield (
+            "warning",
+            f"cache {cache}: the locks of its file system ({kind}) do not reach other hosts; set GCDBENCH_CACHE to a "
+            "folder on a disk of each host, or on a file system with locks",
+        )
+    else:
+        yield "ok", f"cache {cache}: file system {kind}"
     folder = store / FOLDER / f"probe-{secrets.token_hex(4)}"
     folder.mkdir(parents=True)
     try:
@@ -42,8 +52,13 @@ def _ask_workers(store: Path, folder: Path, engine: str, ask: Ask) -> Iterator[F
     token = secrets.token_hex(16)
     (folder / TOKEN).write_text(token)
     began = time.time()
-    with FileLock(folder / LOCK):
+    lock = system_lock(folder / LOCK)
+    with suppress(OSError):  # a file system without locks: then no worker sees one either
+        lock.acquire()
+    try:
         workers = ask(folder)
+    finally:
+        lock.release()
     ended = time.time()
     if not workers:
         promised = locks_by_mount(mount_of(store))
@@ -59,7 +74,7 @@ def _ask_workers(store: Path, folder: Path, engine: str, ask: Ask) -> Iterator[F
         yield "problem", f"store: {len(mute)} of {len(workers)} workers cannot write to it"
     yield from _locks(store, workers)
     yield from _clocks(workers, began, ended)
-    yield from _same("versions", [worker.versions for worker in workers], package_versions())
+    yield from _same("versions", [worker.versions for worker in workers], versions_here())
     yield from _same("weights", [worker.weights for worker in workers], weights_here())
 
 

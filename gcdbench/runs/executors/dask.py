@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from gcdbench.core.config import Bounds
-from gcdbench.core.errors import ConfigError, PluginError
+from gcdbench.core.errors import ConfigError, PluginError, StoreError
 from gcdbench.core.work import available_cores
 from gcdbench.runs.directory import this_host
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.dask_task import CLUSTER_SIZE, gpus_here, probe_here, work_on
 from gcdbench.runs.executors.devices import ANY_GPU
 from gcdbench.runs.executors.engine import EngineConfig, EngineSilent, EngineState
+from gcdbench.runs.executors.giving_up import last_line
 from gcdbench.runs.executors.probe import Probed, parse_probed
+from gcdbench.runs.executors.queue import log_file
 from gcdbench.runs.executors.remote import RemoteExecutor
 
 STOP_SECONDS = 40.0
@@ -122,9 +124,30 @@ class DaskEngine:
 
     def states(self, names: Sequence[str]) -> Mapping[str, EngineState]:
         """A future that is neither done nor failed is with Dask, which moves it when its worker is lost."""
-        if self._client is not None and self._client.status not in ("running", "connecting"):
+        if self._client is not None and self._client.status == "connecting":
             raise EngineSilent("The scheduler of Dask does not answer; it is asked again.")
+        if self._client is not None and self._client.status != "running":
+            raise StoreError(
+                "The scheduler of Dask is gone. Runs that its workers had end with a checkpoint, or are done.",
+                hint="Start a scheduler and workers, then the same sweep: it goes on.",
+            )
         return {name: "running" for name in names if name in self._futures and not self._futures[name].done()}
+
+    def notes(self) -> list[str]:
+        """A scheduler without workers takes tasks all the same."""
+        if self._client is None or self._is_local or self._client.scheduler_info(n_workers=-1).get("workers"):
+            return []
+        return ["The scheduler of Dask has no worker at this moment; runs begin when there is one."]
+
+    def last_words(self, name: str) -> str:
+        """What the task raised, or how its child process ended."""
+        future = self._futures.get(name)
+        if future is None or not future.done():
+            return ""
+        if future.status == "error":
+            return str(future.exception(timeout=5))
+        printed = last_line(log_file(self._files[name]))
+        return printed if future.status == "finished" else f"Dask calls it {future.status}"
 
     def stop(self, names: Sequence[str]) -> str:
         """Runs are asked to end, each with a checkpoint, and waited for."""

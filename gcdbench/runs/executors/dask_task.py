@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import queue
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from gcdbench.core.errors import StoreError
 from gcdbench.core.work import available_cores
 from gcdbench.runs.executors.arrival import CORES
 from gcdbench.runs.executors.devices import VISIBLE, visible_gpus
+from gcdbench.runs.executors.queue import log_file
 from gcdbench.runs.plan import detect_gpu
 
 CLUSTER_SIZE = "GCDBENCH_DASK_WORKERS"
@@ -26,6 +29,8 @@ def work_on(file: str) -> int:
     """Do the job in this file of a queue; what became of it is in its file of events. The worker's exit code."""
     from distributed import get_worker
 
+    if not Path(file).is_file():
+        raise StoreError(f"a Dask worker on {platform.node()} does not see '{file}': all must see the same store")
     worker = get_worker()
     index = int(worker.name) if str(worker.name).isdecimal() else 0
     with _own_gpu(_gpus_of(index)) as gpu:
@@ -48,7 +53,11 @@ def _environment(gpu: str | None, *, side_by_side: int) -> dict[str, str]:
 def _follow(file: Path, environment: Mapping[str, str]) -> int:
     command = [sys.executable, "-m", "gcdbench.runs.executors.queue_worker", str(file), "--watch-input"]
     # The pipe stays open as long as this worker lives: its end tells the child to write a checkpoint and to stop.
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
+    log_file(file).parent.mkdir(exist_ok=True)
+    with log_file(file).open("ab") as log:
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
     assert child.stdin is not None
     try:
         while child.poll() is None:

@@ -50,6 +50,12 @@ class Engine(Protocol):
     def states(self, names: Sequence[str]) -> Mapping[str, EngineState]:
         """The state of those of these jobs that the engine knows; raises :class:`EngineSilent` where it cannot tell."""
 
+    def notes(self) -> Sequence[str]:
+        """Sentences about jobs that wait for what may never come; each is told once."""
+
+    def last_words(self, name: str) -> str:
+        """What the engine knows about how a job ended that it has no more, for the reason of a failure; or ""."""
+
     def stop(self, names: Sequence[str]) -> str:
         """Whoever waited is going (Ctrl-C): a sentence that says what becomes of these jobs."""
 

@@ -1,4 +1,4 @@
-"""Marking a run as failed that nobody will begin again by itself."""
+"""A run that nobody will begin again by itself: the reason in a sentence, and its record that says so."""
 
 from __future__ import annotations
 
@@ -8,8 +8,21 @@ from pathlib import Path
 
 from gcdbench.core.errors import StoreError
 from gcdbench.runs.directory import RunDirectory, now
+from gcdbench.runs.executors.queue import QueuedJob
 from gcdbench.runs.record import DONE, FAILED
 from gcdbench.runs.strict_json import write_sealed
+
+
+def reason_to_give_up(queued: QueuedJob, *, began: bool, last_words: str) -> str:
+    """Why a job is not submitted again. began: whether its worker ever said a word."""
+    times = "once" if queued.attempt == 1 else f"{queued.attempt} times"
+    words = f" ({last_words.rstrip('.')})" if last_words else ""
+    if began:
+        ended, advice = "before the run was done", "allow more time or memory, or more 'attempts'"
+    else:
+        ended = "and its worker never began"
+        advice = "'gcdbench doctor --cluster' tells whether workers see the store and have the same installation"
+    return f"{queued.engine} ended its job {times} {ended}, last as job {queued.engine_job}{words}; {advice}"
 
 
 def give_up(run: str, reason: str) -> None:
@@ -23,3 +36,14 @@ def give_up(run: str, reason: str) -> None:
         if record.status != DONE:
             failed = replace(record, status=FAILED, error=reason, finished=now())
             write_sealed(directory.record_path, failed.to_table())
+
+
+def last_line(file: Path) -> str:
+    """The last line of what a worker has printed, shortened; "" where there is none."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - 4096))
+            lines = stream.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((text[:300] for line in reversed(lines) if (text := line.strip())), "")

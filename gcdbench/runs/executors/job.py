@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from gcdbench.core.errors import GCDBenchError
+from gcdbench.core.errors import GCDBenchError, PeerLost
 from gcdbench.plugins.manager import get_manager
 from gcdbench.runs.directory import RunBusy
 from gcdbench.runs.events import ignore
 from gcdbench.runs.execution import Execution
 from gcdbench.runs.executors.arrival import AUTO, on_arrival
 from gcdbench.runs.executors.base import EventListener, Job, Outcome
+from gcdbench.runs.executors.queue import INTERRUPTED
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.runner import execute
 
@@ -29,6 +30,8 @@ def run_job(job: Job, listener: EventListener = ignore) -> Outcome:
         outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
     except RunBusy as error:
         outcome = Outcome(job=job, error=error.message, busy=True)
+    except PeerLost:  # a node of several was lost: the run can go on
+        outcome = Outcome(job=job, error=INTERRUPTED)
     except GCDBenchError as error:
         outcome = Outcome(job=job, error=error.message)
     except Exception as error:

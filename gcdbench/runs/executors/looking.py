@@ -10,11 +10,14 @@ from gcdbench.core.errors import GCDBenchError, StoreError
 from gcdbench.runs.directory import RunDirectory, this_host
 from gcdbench.runs.executors.engine import EngineState
 from gcdbench.runs.executors.queue import INTERRUPTED, Queue, QueuedJob, Said, said_path
-from gcdbench.runs.record import DONE
+from gcdbench.runs.leases import age_of
+from gcdbench.runs.record import DONE, RUNNING
 
 LOST, FAILED, UNKNOWN = "lost", "failed", "unknown"
 ALIVE = ("queued", "running", UNKNOWN)
 """States of jobs that must not be submitted a second time."""
+KEPT_SECONDS = 600.0
+"""Another sweep may still read what the worker of a finished run has said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +38,30 @@ class SeenJob:
         return self.state in ALIVE
 
 
-def look_at_queue(runs: Path) -> list[SeenJob]:
-    """Every job of the store whose run is not done. An engine that cannot be asked from here leaves them unknown."""
+def look_at_queue(runs: Path, *, forget: bool = False) -> list[SeenJob]:
+    """Every job of the store whose run is not done. An engine that cannot be asked from here leaves them unknown.
+
+    forget: those whose run was done a while ago are dropped from the queue; their directories say everything.
+    """
     queue = Queue(runs.absolute())
     jobs = list(queue.jobs())
     states: dict[str, Mapping[str, EngineState] | None] = {}
     for engine in {job.engine for job in jobs if not job.error}:
         names = [job.engine_job for job in jobs if job.engine == engine and job.engine_job]
         states[engine] = _ask(engine, names)
-    seen = (_see(queue, job, states.get(job.engine)) for job in jobs)
-    return [job for job in seen if job is not None]
+    seen = []
+    for job in jobs:
+        if (found := _see(queue, job, states.get(job.engine))) is not None:
+            seen.append(found)
+        elif forget and age_of(said_path(queue.file(job.key), job.attempt)) > KEPT_SECONDS:
+            queue.remove(job.key)
+    return seen
 
 
 def _see(queue: Queue, queued: QueuedJob, states: Mapping[str, EngineState] | None) -> SeenJob | None:
     said = Said(said_path(queue.file(queued.key), queued.attempt))
     said.news()
-    if _is_done(said.run):
+    if _recorded(said.run) == DONE:
         return None
     if queued.error:
         return SeenJob(queued=queued, state=FAILED, run=said.run, problem=queued.error)
@@ -58,14 +69,17 @@ def _see(queue: Queue, queued: QueuedJob, states: Mapping[str, EngineState] | No
         return SeenJob(queued=queued, state=FAILED, run=said.run, problem=said.ended.error)
     if states is None:
         return SeenJob(queued=queued, state=UNKNOWN, run=said.run)
-    return SeenJob(queued=queued, state=states.get(queued.engine_job, LOST), run=said.run)
+    state = states.get(queued.engine_job)
+    if state is None and _recorded(said.run) == RUNNING:  # its engine cannot be asked, but its heart beats
+        state = "running"
+    return SeenJob(queued=queued, state=state or LOST, run=said.run)
 
 
-def _is_done(run: str) -> bool:
+def _recorded(run: str) -> str:
     try:
-        return bool(run) and RunDirectory(Path(run)).status() == DONE
+        return RunDirectory(Path(run)).status() if run else ""
     except StoreError:
-        return False
+        return ""
 
 
 def _ask(engine: str, names: list[str]) -> Mapping[str, EngineState] | None:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from gcdbench.core.errors import GCDBenchError
+from gcdbench.core.locks import system_lock
 from gcdbench.runs.strict_json import Fields, parse_table
 
 TOKEN, LOCK = "token", "lock"
@@ -41,7 +42,6 @@ class Probed:
 def probe(folder: Path) -> Probed:
     """Look at this host and at the store."""
     from gcdbench.runs.directory import this_host
-    from gcdbench.runs.environment import package_versions
 
     try:
         token = (folder / TOKEN).read_text()
@@ -53,9 +53,20 @@ def probe(folder: Path) -> Probed:
         token=token,
         lock=bool(token) and _is_held(folder / LOCK),
         writes=bool(token) and _can_write(folder),
-        versions={name: version or "missing" for name, version in package_versions().items()},
+        versions=versions_here(),
         weights=weights_here(),
     )
+
+
+def versions_here() -> dict[str, str]:
+    """What may change a number: packages, plugins, and the commit of gcdbench where it runs from a checkout."""
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.runs.environment import git_state, package_versions
+
+    packages = {name: version or "missing" for name, version in package_versions().items()}
+    plugins = {f"plugin {record.distribution}": record.version for record in get_manager().records() if record.ok}
+    commit, _ = git_state()
+    return {**packages, **plugins, **({"commit of gcdbench": commit} if commit else {})}
 
 
 def weights_here() -> dict[str, str]:
@@ -67,14 +78,15 @@ def weights_here() -> dict[str, str]:
     for spec in get_manager().specs("backbones"):
         if isinstance(spec, BackboneSpec) and spec.identify is not None and not spec.takes_argument:
             try:
-                found[spec.name] = spec.weights_sha256(None)
+                # A look must not download.
+                found[spec.name] = spec.weights_sha256(None, load=False)
             except (GCDBenchError, ImportError):
                 found[spec.name] = "missing"
     return found
 
 
 def _is_held(file: Path) -> bool:
-    lock = FileLock(file)
+    lock = system_lock(file)
     try:
         lock.acquire(timeout=0)
     except Timeout:

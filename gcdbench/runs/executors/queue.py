@@ -37,7 +37,8 @@ class QueuedJob:
 
     engine_job: the engine's name for it, "" until it has one. attempt: counted from 1; attempts: how many it may have.
     directory: where relative paths of the request begin. environment: variables of gcdbench's own that the worker
-    needs. error: why it was given up; a job with an error is not waited for.
+    needs. error: why it was given up; a job with an error is not waited for. version: of gcdbench, where it was
+    submitted.
     """
 
     job: Job
@@ -50,6 +51,7 @@ class QueuedJob:
     directory: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
+    version: str = ""
 
     @property
     def key(self) -> str:
@@ -80,6 +82,7 @@ class QueuedJob:
             directory=found.text("directory"),
             environment=found.text_table("environment"),
             error=found.text("error"),
+            version=found.text("version", ""),
         )
 
 
@@ -125,6 +128,16 @@ def read_queued(file: Path) -> QueuedJob:
     return QueuedJob.of_table(read_table(file), str(file))
 
 
+def log_folder(file: Path) -> Path:
+    """Where what the worker prints is kept; ``file`` is the job's own."""
+    return file.parent / "logs"
+
+
+def log_file(file: Path) -> Path:
+    """What the worker of a job prints, where its engine does not keep it itself."""
+    return log_folder(file) / f"{file.stem}.log"
+
+
 def said_path(file: Path, attempt: int) -> Path:
     """Where the worker of this attempt writes its events; ``file`` is the job's own."""
     return file.with_name(f"{file.stem}-{attempt}.jsonl")
@@ -138,6 +151,11 @@ class Said:
         self._position = 0
         self.run = ""
         self.ended: JobEnded | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a worker at all: it makes its file before it does anything else."""
+        return bool(self.run) or self._path.exists()
 
     def news(self) -> list[Event]:
         """Events since the last call; the half of a line waits for its other half."""

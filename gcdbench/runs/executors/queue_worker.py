@@ -50,13 +50,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(file: Path, *, watched: bool) -> int:
+    from gcdbench.core.errors import GCDBenchError
     from gcdbench.runs.executors.queue import INTERRUPTED, read_queued
 
-    queued = read_queued(file)
-    os.environ.update(queued.environment)
-    if queued.directory:
-        os.chdir(queued.directory)
-    _pin_threads(queued)
+    try:
+        queued = read_queued(file)
+    except GCDBenchError as error:  # there is no file of events to say it in
+        sys.stderr.write(f"{error.message}\n")
+        return 1
     emit = _writer(file, queued)
     if watched:
         threading.Thread(target=_watch_input, name="watch", daemon=True).start()
@@ -64,14 +65,32 @@ def _work(file: Path, *, watched: bool) -> int:
     from gcdbench.runs.executors.arrival import on_arrival
 
     try:
-        if error := _too_many_starts(queued, os.environ):
-            emit(JobEnded(error=error))
+        if obstacle := _settle_in(queued) or _too_many_starts(file, queued, os.environ):
+            emit(JobEnded(error=obstacle))
             return 1
         placement = on_arrival(queued.job.placement, os.environ)
         return 1 if _run_when_free(replace(queued.job, placement=placement), emit).error else 0
     except KeyboardInterrupt:
         emit(JobEnded(error=INTERRUPTED))
         raise
+
+
+def _settle_in(queued: QueuedJob) -> str:
+    """Environment, directory and threads as the job wants them; why it cannot be done here, or ""."""
+    import gcdbench
+
+    if queued.version not in ("", gcdbench.__version__):
+        return (
+            f"its worker has gcdbench {gcdbench.__version__} and the sweep was submitted with {queued.version}; "
+            "install the same on both, and start the sweep again"
+        )
+    os.environ.update(queued.environment)
+    _pin_threads(queued)
+    try:
+        os.chdir(queued.directory or ".")
+    except OSError as error:
+        return f"its worker cannot enter the directory of the sweep, '{queued.directory}' ({error.strerror})"
+    return ""
 
 
 def _run_when_free(job: Job, emit: Callable[[Event], None]) -> Outcome:
@@ -92,13 +111,18 @@ def _run_when_free(job: Job, emit: Callable[[Event], None]) -> Outcome:
 
 
 def _writer(file: Path, queued: QueuedJob) -> Callable[[Event], None]:
-    """Appends events to the job's file of events; only the first rank writes."""
-    from gcdbench.runs.events import encode_event, ignore
+    """Appends events to the job's file of events; only the first rank does, the others print what they died of."""
+    from gcdbench.runs.events import JobEnded, encode_event
     from gcdbench.runs.executors.queue import said_path
 
-    if os.environ.get("RANK", "0") != "0":
-        return ignore
+    def complain(event: Event) -> None:
+        if isinstance(event, JobEnded) and event.error:
+            sys.stderr.write(f"{event.error}\n")
+
+    if not _is_first_rank():
+        return complain
     path = said_path(file, queued.attempt)
+    path.touch()  # somebody is here
 
     def write(event: Event) -> None:
         with path.open("a", encoding="utf-8") as said:
@@ -107,13 +131,35 @@ def _writer(file: Path, queued: QueuedJob) -> Callable[[Event], None]:
     return write
 
 
-def _too_many_starts(queued: QueuedJob, environment: Mapping[str, str]) -> str:
-    """SLURM starts a job again whose node has failed, under the same number: such starts count as attempts."""
+def _is_first_rank() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _too_many_starts(file: Path, queued: QueuedJob, environment: Mapping[str, str]) -> str:
+    """Why a run is given up that was begun as often as it may be; its own record says so as well.
+
+    SLURM starts a job again whose node has failed or that made room for another, under the same number: such starts
+    count as attempts.
+    """
+    from gcdbench.runs.executors.giving_up import give_up
+    from gcdbench.runs.executors.queue import Said, said_path
+
     text = environment.get("SLURM_RESTART_COUNT", "0")
     starts = queued.attempt + (int(text) if text.isdecimal() else 0)
     if starts <= queued.attempts:
         return ""
-    return f"the run was begun {starts - 1} times and never came to its end; 'attempts' allows {queued.attempts}"
+    reason = (
+        f"the run was begun {starts - 1} times and its job was ended each time (a node failed, or other jobs came "
+        f"first); 'attempts' allows {queued.attempts}"
+    )
+    if _is_first_rank():
+        for attempt in range(queued.attempt, 0, -1):
+            said = Said(said_path(file, attempt))
+            said.news()
+            if said.run:
+                give_up(said.run, reason)
+                break
+    return reason
 
 
 def _pin_threads(queued: QueuedJob) -> None:

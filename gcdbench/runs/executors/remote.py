@@ -14,32 +14,37 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock
-
+import gcdbench
 from gcdbench.core.config import apply_overrides
 from gcdbench.core.errors import StoreError
+from gcdbench.core.locks import system_lock
 from gcdbench.runs.directory import RunDirectory, now, this_host
 from gcdbench.runs.events import EngineNote, JobEnded
 from gcdbench.runs.executors.arrival import before_leaving
 from gcdbench.runs.executors.base import Job, JobListener, Outcome
 from gcdbench.runs.executors.engine import Engine, EngineBusy, EngineConfig, EngineSilent, EngineState
-from gcdbench.runs.executors.giving_up import give_up
+from gcdbench.runs.executors.giving_up import give_up, reason_to_give_up
 from gcdbench.runs.executors.queue import INTERRUPTED, Queue, QueuedJob, Said, own_environment, request_key, said_path
 from gcdbench.runs.record import DONE, FAILED
 
+CANCELLED = "its job was cancelled"
 SIGHTINGS = 2
 """A job counts as lost when its engine did not know it this often in a row: files may arrive later than news."""
 
 
 @dataclass(kw_only=True)
 class _Watched:
-    """A job on its way. asked: as the caller knows it; missed: how often its engine did not know it."""
+    """A job on its way. asked: as the caller knows it; missed: how often its engine did not know it.
+
+    fresh: what the queue has of an earlier job for the same run is to be forgotten before this one is submitted.
+    """
 
     asked: Job
     queued: QueuedJob
     config: EngineConfig
     said: Said
     missed: int = 0
+    fresh: bool = False
     outcome: Outcome | None = None
 
     @property
@@ -63,13 +68,15 @@ class RemoteExecutor:
 
     def run(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[Outcome]:
         """Submit what is not queued yet, and wait until every run is done, failed or cancelled."""
-        watched = self._prepare(jobs)
+        watched = self._prepare(jobs, listener)
         try:
             while open_jobs := [job for job in watched if job.outcome is None]:
                 self._submit_waiting(open_jobs, parallel, listener)
                 states = self._states(open_jobs, listener)
                 for job in open_jobs:
                     self._look(job, states, listener)
+                for note in self._engine.notes():
+                    self._tell_once(open_jobs[0], note, listener)
                 if any(job.outcome is None for job in open_jobs):
                     time.sleep(self._engine.poll_seconds)
         except KeyboardInterrupt:
@@ -82,39 +89,57 @@ class RemoteExecutor:
         return [job.outcome for job in watched if job.outcome is not None]
 
     def submit(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[QueuedJob]:
-        """Submit what is not queued yet, and leave; what the engine has no room for is left out."""
-        watched = self._prepare(jobs)
+        """Submit what is not queued yet, and leave; what the engine has no room for has no ``engine_job``."""
+        watched = self._prepare(jobs, listener)
         states = self._states(watched, listener)
         for job in watched:
             for _ in range(SIGHTINGS):  # they were submitted long ago: what is not known now is lost
                 if job.outcome is None:
                     self._look(job, states, listener)
         self._submit_waiting([job for job in watched if job.outcome is None], parallel, listener)
-        return [job.queued for job in watched if job.queued.engine_job]
+        return [job.queued for job in watched if job.outcome is None]
 
     # Before ----------------------------------------------------------------------------------------------------------
 
-    def _prepare(self, jobs: Sequence[Job]) -> list[_Watched]:
+    def _prepare(self, jobs: Sequence[Job], listener: JobListener) -> list[_Watched]:
         configs = [apply_overrides(self._config, job.options) for job in jobs]
         self._engine.check(list(zip(jobs, configs, strict=True)))
-        return [self._adopt(job, config) for job, config in zip(jobs, configs, strict=True)]
+        watched = [self._adopt(job, config) for job, config in zip(jobs, configs, strict=True)]
+        states = self._states(watched, listener) or {}
+        for job in watched:
+            # What somebody has cancelled before this sweep began, this sweep sends again.
+            if states.get(job.queued.engine_job) == "cancelled":
+                _queue_of(job).write(replace(job.queued, error=CANCELLED))
+        return [
+            self._begin(job.asked, job.config) if states.get(job.queued.engine_job) == "cancelled" else job
+            for job in watched
+        ]
 
     def _adopt(self, asked: Job, config: EngineConfig) -> _Watched:
         """What is in the queue already is watched, not submitted twice; a job that was given up begins again."""
         queue = Queue(asked.placement.runs.absolute())
-        known = queue.read(request_key(asked.request))
+        try:
+            known = queue.read(request_key(asked.request))
+        except StoreError:  # damaged, or of another version
+            known = None
         if known is None or known.error or known.engine != self._engine.name or not self._engine.can_be_left:
-            if known is not None:
-                queue.remove(known.key)
-            known = QueuedJob(
-                job=replace(asked, placement=before_leaving(asked.placement)),
-                engine=self._engine.name,
-                attempts=config.attempts,
-                directory=os.getcwd(),
-                environment=own_environment(),
-            )
+            return self._begin(asked, config)
         said = Said(said_path(queue.file(known.key), known.attempt))
         return _Watched(asked=asked, queued=known, config=config, said=said)
+
+    def _begin(self, asked: Job, config: EngineConfig) -> _Watched:
+        """With the first attempt."""
+        queue = Queue(asked.placement.runs.absolute())
+        queued = QueuedJob(
+            job=replace(asked, placement=before_leaving(asked.placement)),
+            engine=self._engine.name,
+            attempts=config.attempts,
+            directory=os.getcwd(),
+            environment=own_environment(),
+            version=gcdbench.__version__,
+        )
+        said = Said(said_path(queue.file(queued.key), queued.attempt))
+        return _Watched(asked=asked, queued=queued, config=config, said=said, fresh=True)
 
     # Submitting ------------------------------------------------------------------------------------------------------
 
@@ -146,6 +171,8 @@ class RemoteExecutor:
         ):
             return False
         job.queued = known
+        job.said = Said(said_path(_queue_of(job).file(known.key), known.attempt))
+        job.fresh = False
         return True
 
     def _submit_group(self, members: Sequence[_Watched], config: EngineConfig, parallel: int) -> None:
@@ -154,6 +181,9 @@ class RemoteExecutor:
             files = []
             for job in rest:
                 queue = _queue_of(job)
+                if job.fresh:
+                    queue.remove(job.queued.key)
+                    job.fresh = False
                 # Written before it is submitted: the worker reads it, perhaps at once.
                 queue.write(job.queued)
                 files.append(queue.file(job.queued.key))
@@ -193,7 +223,7 @@ class RemoteExecutor:
             return
         job.missed += 1
         if state == "cancelled":
-            self._end(job, Outcome(job=job.asked, path=job.said.run, error="its job was cancelled"), listener)
+            self._end(job, Outcome(job=job.asked, path=job.said.run, error=CANCELLED), listener)
         elif job.missed >= SIGHTINGS:
             self._lost(job, listener)
 
@@ -209,17 +239,15 @@ class RemoteExecutor:
             return
         queued = job.queued
         if queued.attempt >= queued.attempts:
-            reason = (
-                f"{self._engine.name} ended its job {queued.attempt} times before the run was done (job "
-                f"{queued.engine_job}); allow more time or memory, or more 'attempts'"
-            )
+            last_words = self._engine.last_words(queued.engine_job)
+            reason = reason_to_give_up(queued, began=job.said.begun, last_words=last_words)
             give_up(job.said.run, reason)
             self._end(job, Outcome(job=job.asked, path=job.said.run, error=reason), listener)
             return
         again = f"Job {queued.engine_job} ended before its run was done: it goes on as attempt {queued.attempt + 1}."
         listener(job.asked, EngineNote(message=again))
         run = job.said.run
-        job.queued = replace(queued, engine_job="", attempt=queued.attempt + 1)
+        job.queued = replace(queued, engine_job="", attempt=queued.attempt + 1, version=gcdbench.__version__)
         job.said = Said(said_path(_queue_of(job).file(queued.key), job.queued.attempt))
         job.said.run = run
 
@@ -241,7 +269,7 @@ class RemoteExecutor:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Keep two sweeps from submitting the same jobs at the same moment, where the file system has locks."""
-    lock = FileLock(folder / "lock")
+    lock = system_lock(folder / "lock")
     with suppress(OSError, NotImplementedError):
         lock.acquire()
     try:

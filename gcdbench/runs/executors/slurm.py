@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,21 @@ from gcdbench.core.errors import ConfigError, PluginError
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.devices import ANY_GPU
 from gcdbench.runs.executors.engine import EngineBusy, EngineConfig, EngineSilent, EngineState
+from gcdbench.runs.executors.giving_up import last_line
 from gcdbench.runs.executors.probe import Probed, parse_probed
+from gcdbench.runs.executors.queue import log_folder
 from gcdbench.runs.executors.remote import RemoteExecutor
 
 Whole = Annotated[int, Bounds(least=0)]
-FULL = ("temporarily unable", "temporarily unavailable", "limit", "maximum", "queue is full", "try again", "policy")
+JOB_NAME = "gcdbench"
+NO_LIMIT = 1_000_000
+"""Jobs of one array at a time; submitit has a limit of its own where it is not told one."""
+FULL = ("temporarily unable", "temporarily unavailable", "queue is full", "try again")
 """Words by which sbatch says that it may take the job later."""
+LIMITED = ("limit", "maximum", "policy")
+"""Words of a limit: of the number of jobs, which those in the queue use up, or of what one job may ask for."""
+USUAL = ("None", "Priority", "Resources", "JobArrayTaskLimit", "BeginTime", "Cleaning", "Dependency", "Prolog")
+"""Why jobs wait that will begin by themselves."""
 QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")
 
@@ -66,11 +76,11 @@ class SlurmConfig(EngineConfig):
             "mem": f"{round(self.memory * 1024)}M" if self.memory else "",
             "gpus_per_node": self.gpus,
             "setup": [self.setup] if self.setup else None,
-            "array_parallelism": self.at_once or at_once,
+            "array_parallelism": self.at_once or at_once or NO_LIMIT,
             "additional_parameters": dict(_pair(text) for text in self.more) or None,
         }
         return {
-            "job_name": "gcdbench",
+            "job_name": JOB_NAME,
             "time": self.time,
             "nodes": self.nodes,
             "ntasks_per_node": self.tasks,
@@ -93,6 +103,9 @@ class SlurmEngine:
 
     def __init__(self, *, poll_seconds: float = 10.0) -> None:
         self.poll_seconds = poll_seconds
+        self._waiting: dict[str, str] = {}
+        self._ended: dict[str, str] = {}
+        self._logs: dict[str, Path] = {}
 
     def check(self, jobs: Sequence[tuple[Job, EngineConfig]]) -> None:
         """Refuse what can never run: no SLURM or submitit here, or a GPU asked of a cluster that gives none."""
@@ -125,10 +138,12 @@ class SlurmEngine:
         refusal = "it holds as many jobs as it may"
         while count > 0:
             try:
-                return _sbatch(files[:count], config, at_once)
+                names = _sbatch(files[:count], config, at_once)
+                self._logs |= dict.fromkeys(names, log_folder(files[0]))
+                return names
             except _Refused as refused:
                 refusal = str(refused)
-                if not any(word in refusal.lower() for word in FULL):
+                if not _may_pass(refusal, alone=count == 1):
                     raise ConfigError(
                         f"SLURM refuses the jobs: {refusal}.", hint="Look at the --executor-set options of the sweep."
                     ) from None
@@ -136,17 +151,36 @@ class SlurmEngine:
         raise EngineBusy(f"SLURM takes no more jobs at this moment ({refusal}).")
 
     def states(self, names: Sequence[str]) -> Mapping[str, EngineState]:
-        """What squeue says about the jobs of this user, those that ended a moment ago included."""
+        """What squeue says about the jobs, another user's and those that ended a moment ago included."""
         found: dict[str, EngineState] = {}
-        for line in _ask(["squeue", "--noheader", "--me", "--array", "--states=all", "--format=%i %T"]).splitlines():
-            name, _, state = line.strip().partition(" ")
+        self._waiting = {}
+        asked = set(names)
+        command = ["squeue", "--noheader", f"--name={JOB_NAME}", "--array", "--states=all", "--format=%i %T %r"]
+        for line in _ask(command).splitlines():
+            name, state, reason = [*line.strip().split(" ", 2), "", ""][:3]
+            if name not in asked:
+                continue
             if state in QUEUED:
                 found[name] = "queued"
+                self._waiting[name] = reason
             elif state in RUNNING:
                 found[name] = "running"
             elif state == "CANCELLED":
                 found[name] = "cancelled"
-        return {name: found[name] for name in names if name in found}
+            else:
+                self._ended[name] = state
+        return found
+
+    def notes(self) -> list[str]:
+        """Jobs that wait for something else than their turn."""
+        reasons = Counter(reason for reason in self._waiting.values() if reason and reason not in USUAL)
+        return [f"SLURM holds jobs back for the reason '{reason}'." for reason in sorted(reasons)]
+
+    def last_words(self, name: str) -> str:
+        """The last state that squeue showed, and the last line that the job has printed to its error output."""
+        state = self._ended.get(name, "")
+        printed = last_line(self._logs[name] / f"{name}_0_log.err") if name in self._logs else ""
+        return ", ".join(filter(None, [state if state != "COMPLETED" else "", printed]))
 
     def stop(self, names: Sequence[str]) -> str:
         """Jobs stay in the queue when nobody watches."""
@@ -181,18 +215,28 @@ def _submitit() -> Any:
 def _sbatch(files: Sequence[Path], config: SlurmConfig, at_once: int | None) -> list[str]:
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-    executor = _submitit().SlurmExecutor(folder=files[0].parent / "logs")
+    executor = _submitit().SlurmExecutor(folder=log_folder(files[0]))
     executor.update_parameters(**config.parameters(at_once))
     command = [sys.executable, "-u", "-m", "gcdbench.runs.executors.queue_worker"]
     try:
         with executor.batch():
             jobs = [executor.submit(os.execv, sys.executable, [*command, str(file)]) for file in files]
     except (FailedJobError, FailedSubmissionError) as error:
-        raise _Refused(_last_line(str(error))) from error
+        raise _Refused(_sbatch_error(str(error))) from error
     return [str(job.job_id) for job in jobs]
 
 
-def _last_line(text: str) -> str:
+def _may_pass(refusal: str, *, alone: bool) -> bool:
+    """Whether waiting may help: a limit that not even one job keeps, with none in the queue, is no matter of time."""
+    said = refusal.lower()
+    if any(word in said for word in FULL):
+        return True
+    if "invalid" in said or not any(word in said for word in LIMITED):
+        return False
+    return not alone or bool(_ask(["squeue", "--noheader", "--me", "--format=%i"]).strip())
+
+
+def _sbatch_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if "sbatch: error:" in line] or text.strip().splitlines()[-1:]
     return lines[-1].rpartition("sbatch: error: ")[2].removeprefix("Batch job submission failed: ").rstrip(".")
 

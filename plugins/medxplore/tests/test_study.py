@@ -62,10 +62,22 @@ def test_settings_of_a_row_may_differ_by_preset():
     assert found == {"paper": "infomap", "laptop": "infomap", "smoke": "louvain"}
 
 
-def test_the_main_suite_is_ten_methods_by_four_datasets():
+def test_the_main_suite_has_the_papers_methods_and_datasets_and_repeats_splits():
     suite = load_suite("medxplore/main", get_manager())
-    assert len(suite.rows) == 10
-    assert [c.dataset for c in suite.columns] == ["kvasir", "organamnist", "organcmnist", "nct-crc-he-100k"]
+    assert sum(bool(row.reported_method) for row in suite.rows) == 10
+    theirs = {"kvasir", "organamnist", "organcmnist", "nct-crc-he-100k"}
+    assert {c.dataset for c in suite.columns} == theirs | {"pbc"}
+    assert suite.replicate == "split"
+
+
+def test_no_split_of_the_confirmation_was_seen_before():
+    """Its splits are in no other suite, and split 0 is that of the runs that repeat the training alone."""
+    installed = get_manager()
+    own = set(load_suite("confirmation", installed).preset("laptop").seeds)
+    others = [load_suite(name, installed) for name in NAMES if not name.endswith("/confirmation")]
+    repeated = [suite for suite in others if suite.replicate == "split"]
+    assert repeated
+    assert not any(own & {0, *suite.preset("laptop").seeds} for suite in repeated)
 
 
 def test_the_papers_preset_has_the_values_of_the_preset_for_a_gpu():
