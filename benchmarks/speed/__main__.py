@@ -18,14 +18,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import kernels, loops, scoring, startup
+from benchmarks.speed import first_run, kernels, loops, scoring, startup
+from benchmarks.speed.claims import write_claim
 from benchmarks.speed.images import find_folder, make_images
 from benchmarks.speed.report import write_tables
 from benchmarks.speed.settings import Settings, measure
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES, PAGE = Path("benchmarks", "speed", "speed.json"), Path("docs", "speed.md")
-SECTIONS = ("kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
+README = Path("README.md")
+SECTIONS = ("first_run", "kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
 BACKBONES = ("efficientnet-lite0", "resnet18")
 
 
@@ -48,6 +50,9 @@ def describe_machine() -> dict[str, Any]:
 def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
     """One section's figures."""
     quick = options.quick
+    if name == "first_run":
+        with tempfile.TemporaryDirectory() as scratch:
+            return first_run.measure(make_images(Path(scratch), 64 if quick else 800), quick=quick)
     if name == "kernels":
         repeats, images = (1, 16) if quick else (3, 256)
         return [
@@ -125,6 +130,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> None:
             results.setdefault("when", {})[section] = when
             print(f"{section}: {time.perf_counter() - started:.0f} s", flush=True)
     print(write_tables(results, root / PAGE if publish else None))
+    if publish:
+        write_claim(results, root / README)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(results, indent=1) + "\n")

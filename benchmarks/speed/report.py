@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.speed.claims import MACHINES, describe_machines, gather
 
 WHOLE = {
     "published": "published style",
@@ -111,11 +114,12 @@ def describe_step(rows: list[dict[str, Any]]) -> str:
             f"{1e3 * row['step']:.0f}",
             f"{1e3 * row['products_alone']:.0f}",
             f"{row['ratio']:.2f}",
+            f"{1e3 * row['products_by_numpy']:.0f}" if "products_by_numpy" in row else "not measured",
             *(f"{100 * row['shares'][kind]:.1f} %" for kind in kinds),
         ]
         for row in rows
     ]
-    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", *kinds.values()]
+    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "the same by numpy, ms", *kinds.values()]
     return "One step, one thread, from the bank:\n\n" + table(header, body)
 
 
@@ -160,7 +164,24 @@ def describe_startup(row: dict[str, float]) -> str:
     )
 
 
+def describe_first_run(rows: list[dict[str, Any]]) -> str:
+    """What a newcomer waits for."""
+    ways = {"native": "compiled kernels", "torch": "none"}
+    cells = {(row["what"], row["kernels"]): row for row in rows}
+    body = []
+    for what in dict.fromkeys(row["what"] for row in rows):
+        line: list[str] = [what]
+        for way in ways:
+            row = cells[what, way]
+            said = "nothing" if row["expected"] is None else f"{row['expected']:.0f}"
+            line += [f"{row['seconds']:.1f}", said]
+        body.append(line)
+    header = ["seconds", *(text for title in ways.values() for text in (title, f"{title}, said before"))]
+    return "Commands in new processes, from an empty cache, one after the other:\n\n" + table(header, body)
+
+
 DESCRIBE: dict[str, Callable[[Any], str]] = {
+    "first_run": describe_first_run,
     "kernels": describe_kernels,
     "loops": describe_loops,
     "prefix": describe_prefix,
@@ -181,6 +202,8 @@ def write_tables(results: dict[str, Any], document: Path | None) -> str:
         f" {machine['kernels']} kernels, {machine['images']} images."
     ]
     parts += [describe(results[name]) for name, describe in DESCRIBE.items() if name in results]
+    machines = gather(results, json.loads(MACHINES.read_text(encoding="utf-8")))
+    parts += ["Whole runs against the published style on every machine measured:", table(*describe_machines(machines))]
     text = "\n\n".join(parts)
     if document is not None:
         page = document.read_text(encoding="utf-8")

@@ -161,6 +161,7 @@ def run_one(images: int, budget: str, folder: Path) -> None:
         "cpu_seconds": {name: round(one.cpu, 2) for name, one in taken.items()},
         "anonymous_bytes": stages.memory,
         "views": result.record.identity["views"],
+        "counts": dict(result.record.split.counts),
         "notes": stages.notes,
         "all": result.scores.sets["transductive"].scores["all"],
     }
@@ -206,16 +207,18 @@ def describe(rows: list[dict[str, Any]]) -> str:
     """Tables for the docs: seconds per stage with their growth, memory and disk."""
     sizes = [f"{row['images']:,}" for row in rows]
     growth = [f"× {b['images'] / a['images']:.0f} images" for a, b in pairwise(rows)]
-    names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
-    body = [
-        [
-            name,
-            *(f"{row['seconds'].get(name, 0):.1f}" for row in rows),
-            *(f"{b['seconds'].get(name, 0) / max(a['seconds'].get(name, 0), 0.01):.1f}" for a, b in pairwise(rows)),
+    parts = []
+    for title, key in (("seconds by the clock", "seconds"), ("processor seconds", "cpu_seconds")):
+        names = list(dict.fromkeys(name for row in rows for name in row[key]))
+        body = [
+            [
+                name,
+                *(f"{row[key].get(name, 0):.1f}" for row in rows),
+                *(f"{b[key].get(name, 0) / max(a[key].get(name, 0), 0.01):.1f}" for a, b in pairwise(rows)),
+            ]
+            for name in names
         ]
-        for name in names
-    ]
-    parts = [table(["seconds", *sizes, *growth], body)]
+        parts.append(table([title, *sizes, *growth], body))
     for title, key, unit in (
         ("anonymous memory, GiB", "peak_anonymous_bytes", 2**30),
         ("disk, GB", "disk_bytes", 10**9),

@@ -9,6 +9,7 @@ import pytest
 
 loops = pytest.importorskip("benchmarks.speed.loops", reason="runs from the repository's root")
 report = pytest.importorskip("benchmarks.speed.report")
+claims = pytest.importorskip("benchmarks.speed.claims")
 settings = pytest.importorskip("benchmarks.speed.settings")
 
 
@@ -84,8 +85,30 @@ def test_the_page_follows_from_the_stored_figures(tmp_path: Path) -> None:
     root = Path(report.__file__).parents[2]
     page = tmp_path / "speed.md"
     page.write_text((root / "docs" / "speed.md").read_text(encoding="utf-8"), encoding="utf-8")
-    report.write_tables(json.loads((root / "benchmarks" / "speed" / "speed.json").read_text(encoding="utf-8")), page)
+    results = json.loads((root / "benchmarks" / "speed" / "speed.json").read_text(encoding="utf-8"))
+    report.write_tables(results, page)
     assert page.read_text(encoding="utf-8") == (root / "docs" / "speed.md").read_text(encoding="utf-8")
+    readme = tmp_path / "README.md"
+    readme.write_text((root / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    claims.write_claim(results, readme)
+    assert readme.read_text(encoding="utf-8") == (root / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_slowest_machine_is_the_one_that_is_claimed() -> None:
+    """One machine has the lowest ratio of one run, another that of ten seeds, in its worse round."""
+    earlier = [
+        {"machine": "a", "ratios": {"n": {"ratio_one_run": 3.0, "ratio_many_runs": 9.0}}},
+        {"machine": "b", "ratios": {"n": {"ratio_one_run": 5.0, "ratio_many_runs": 8.0, "ratio_online": 2.0}}},
+    ]
+    ratios = {"ratio_one_run": 4.0, "ratio_many_runs": 8.5, "ratio_online": 3.0}
+    row = {"backbone": "n", **ratios, "ratios_by_round": {"ratio_many_runs": [10.0, 7.0]}}
+    results = {"machine": {"cpu": "c"}, "when": {"loops": {"date": "today"}}, "loops": [row]}
+    machines = claims.gather(results, earlier)
+    assert claims.lowest(machines, "n", "ratio_one_run") == (3.0, "a")
+    assert claims.lowest(machines, "n", "ratio_many_runs") == (7.0, "c, today")
+    claim = claims.make_claim(machines, "n")
+    assert "3.0" in claim
+    assert "7.0" in claim
 
 
 @pytest.mark.parametrize(
@@ -116,6 +139,7 @@ def test_only_a_full_measurement_or_an_express_wish_changes_the_page(
     figures.write_text(json.dumps(stored))
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     before = figures.read_text(), page.read_text()
+    (tmp_path / speed.README).write_text("no marks")
     monkeypatch.setattr(speed, "find_folder", lambda _: tmp_path)
     speed.main(arguments, root=tmp_path)
     if not published:
