@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import os
-import shutil
+import struct
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.tool import Tool, files_below, kill
-from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Trial
+from benchmarks.faults.tool import Answer, Tool, files_below
+from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Case, Outcome
 from benchmarks.faults.world import KMEANS, SECOND_SEED, SIMGCD
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Another content in a file of its own: the file may be linked from elsewhere."""
+    path.unlink()
+    path.write_bytes(content)
 
 
 def _cut(path: Path) -> None:
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
+    _replace(path, content[: len(content) // 2])
 
 
 def _zero(path: Path) -> None:
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
+    _replace(path, content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
 
 
 def _flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     if content:
         content[len(content) * 2 // 3] ^= 0x10
-    path.write_bytes(bytes(content))
+    _replace(path, bytes(content))
 
 
 def _empty(path: Path) -> None:
-    path.write_bytes(b"")
+    _replace(path, b"")
 
 
 def _folder(path: Path) -> None:
@@ -48,15 +55,26 @@ WAYS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _damage(path: Path, way: str) -> None:
+def damage(path: Path, way: str) -> None:
     """Damage a file as a disk would: its times stay what they were, unless it becomes a folder."""
     stat = path.stat()
     WAYS[way](path)
     if path.is_file():
+        os.chmod(path, stat.st_mode)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def cache_trials(finished: Tool, scratch: Path) -> Iterator[Trial]:
+def _ways(path: Path) -> tuple[str, ...]:
+    """An empty file (a lock) can only become a folder; every other way leaves it as it is."""
+    return tuple(WAYS) if path.stat().st_size else ("a folder in its place",)
+
+
+def _damaged_case(group: str, tool: Tool, file: Path, way: str, run: Callable[[Path], Outcome]) -> Case:
+    name = file.relative_to(tool.home)
+    return Case(section="damaged", group=group, name=f"{name}: {way}", run=run)
+
+
+def cache_cases(finished: Tool, scratch: Path) -> Iterator[Case]:
     """Each file of the cache, each way; then a run that needs the cache must come to the same predictions."""
     for arguments, group in (
         (SECOND_SEED, "cache, before training"),
@@ -66,33 +84,34 @@ def cache_trials(finished: Tool, scratch: Path) -> Iterator[Trial]:
         reference.call(*arguments)
         expected = reference.results()
         for file in files_below(finished.cache):
-            name = file.relative_to(finished.home)
-            for way in WAYS:
-                tool = finished.copy(scratch / "damaged")
-                _damage(tool.home / name, way)
-                answer = tool.call(*arguments)
-                yield _judge(
-                    group, f"{name}: {way}", answer.code, answer.crashed, answer.refused, tool.results() == expected
-                )
+            for way in _ways(file):
+                name = file.relative_to(finished.home)
+                run = partial(_run_on_damage, finished, name, way, arguments, expected)
+                yield _damaged_case(group, finished, file, way, run)
 
 
-def _judge(group: str, case: str, code: int | None, crashed: bool, refused: bool, same: bool) -> Trial:
-    verdict = OK if same or refused else SILENT
-    if code is None:
-        verdict = HANG
-    elif crashed:
-        verdict = CRASH
-    detail = (
-        "refused with a sentence"
-        if refused and verdict == OK
-        else "other predictions, exit code 0"
-        if verdict == SILENT
-        else ""
-    )
-    return Trial(section="damaged", group=group, case=case, verdict=verdict, detail=detail)
+def _run_on_damage(
+    start: Tool, name: Path, way: str, arguments: tuple[str, ...], expected: dict[str, str], folder: Path
+) -> Outcome:
+    tool = start.copy(folder / "home")
+    damage(tool.home / name, way)
+    answer = tool.call(*arguments)
+    return _judge(answer, tool.results() == expected)
 
 
-def checkpoint_trials(prepared: Tool, scratch: Path) -> Iterator[Trial]:
+def _judge(answer: Answer, same: bool) -> Outcome:
+    if answer.code is None:
+        return Outcome(verdict=HANG)
+    if answer.crashed:
+        return Outcome(verdict=CRASH, detail=answer.err.strip()[-300:])
+    if answer.refused:
+        return Outcome(verdict=OK, detail=f"refused: {answer.err.strip()[:300]}")
+    if not same:
+        return Outcome(verdict=SILENT, detail="other predictions, exit code 0")
+    return Outcome(verdict=OK, detail=answer.err.strip()[:200])
+
+
+def checkpoint_cases(prepared: Tool, scratch: Path) -> Iterator[Case]:
     """Each checkpoint of an interrupted training, each way; then the run must end as if nothing had happened."""
     reference = prepared.copy(scratch / "reference")
     reference.call(*SIMGCD)
@@ -100,78 +119,89 @@ def checkpoint_trials(prepared: Tool, scratch: Path) -> Iterator[Trial]:
     interrupted = prepared.copy(scratch / "interrupted")
     process = interrupted.start(*SIMGCD)
     while process.poll() is None and len(list(interrupted.runs.glob("*/*/*/checkpoint/*.pt"))) < 2:
-        time.sleep(0.005)
-    kill(process)
-    process.communicate()
-    for file in files_below(*interrupted.runs.glob("*/*/*/checkpoint")):
-        name = file.relative_to(interrupted.home)
-        for way in WAYS:
-            tool = interrupted.copy(scratch / "damaged")
-            _damage(tool.home / name, way)
-            answer = tool.call(*SIMGCD)
-            same = tool.results() == expected
-            yield _judge("checkpoint", f"{name.name}: {way}", answer.code, answer.crashed, answer.refused, same)
+        time.sleep(0.002)
+    process.kill()
+    process.output()
+    for file in files_below(*interrupted.runs.glob("*/*/*")):
+        for way in _ways(file):
+            name = file.relative_to(interrupted.home)
+            run = partial(_run_on_damage, interrupted, name, way, SIMGCD, expected)
+            yield Case(section="damaged", group="interrupted training", name=f"{_short(name)}: {way}", run=run)
 
 
-def store_trials(finished: Tool, scratch: Path) -> Iterator[Trial]:
-    """Each file of one run in a store of three, each way: the others stay, and no wrong number passes unnoticed."""
+def _short(name: Path) -> str:
+    """A file of a run without the folders above the run."""
+    return "/".join(name.parts[4:])
+
+
+def store_cases(finished: Tool) -> Iterator[Case]:
+    """Each file of two runs in a store of three, each way: the others stay, no wrong number passes unnoticed."""
     healthy = finished.numbers()
+    for method in ("simgcd", "ss-kmeans"):
+        target = sorted(finished.runs.glob(f"*/{method}/*"))[0]
+        for file in files_below(target):
+            for way in _ways(file):
+                name = file.relative_to(finished.home)
+                run = partial(_look, finished, name, way, target.name, healthy)
+                yield Case(section="damaged", group="store", name=f"{method}/{_short(name)}: {way}", run=run)
+
+
+def _look(
+    finished: Tool, name: Path, way: str, damaged: str, healthy: dict[str, float] | None, folder: Path
+) -> Outcome:
+    tool = finished.copy(folder / "home")
+    damage(tool.home / name, way)
     if healthy is None:
-        yield Trial(section="damaged", group="store", case="undamaged", verdict=CRASH, detail="'table --json' failed")
-        return
-    target = sorted(finished.runs.glob("*/simgcd/*"))[0]
-    for file in files_below(target):
-        name = file.relative_to(finished.home)
-        for way in WAYS:
-            tool = finished.copy(scratch / "damaged")
-            _damage(tool.home / name, way)
-            yield _look(tool, target.name, healthy, f"{name.relative_to('runs')}: {way}")
-
-
-def _look(tool: Tool, damaged: str, healthy: dict[str, float], case: str) -> Trial:
-    def trial(verdict: str, detail: str = "") -> Trial:
-        return Trial(section="damaged", group="store", case=case, verdict=verdict, detail=detail)
-
+        return Outcome(verdict=CRASH, detail="'table --json' failed on the undamaged store")
     others = {key: value for key, value in healthy.items() if damaged not in key}
     shown = tool.numbers()
-    answers = [tool.call(verb) for verb in ("status", "rescore", "verify")]
+    answers = [tool.call(verb) for verb in ("status", "verify", "rescore")]
     if any(answer.code is None for answer in answers):
-        return trial(HANG)
-    if any(answer.crashed for answer in answers):
-        return trial(CRASH, next(answer.err for answer in answers if answer.crashed).strip()[-200:])
+        return Outcome(verdict=HANG)
+    if crashed := [answer.err for answer in answers if answer.crashed]:
+        return Outcome(verdict=CRASH, detail=crashed[0].strip()[-300:])
     if shown is None or any(shown.get(key) != value for key, value in others.items()):
-        return trial(LOST, "the other runs are not shown")
+        return Outcome(verdict=LOST, detail="the other runs are not shown")
     own = {key: value for key, value in healthy.items() if damaged in key}
     unchanged = all(shown.get(key) == value for key, value in own.items())
     noticed = damaged in "".join(answer.out + answer.err for answer in answers[1:]) or "unreadable" in answers[0].out
     left_out = not any(damaged in key for key in shown)
     if unchanged or noticed or left_out:
-        return trial(OK, "noticed" if noticed else "harmless" if unchanged else "left out")
-    return trial(SILENT, "another number, and nobody says so")
+        return Outcome(verdict=OK, detail="noticed" if noticed else "harmless" if unchanged else "left out")
+    return Outcome(verdict=SILENT, detail="another number, and nobody says so")
 
 
-def index_trials(finished: Tool, scratch: Path) -> Iterator[Trial]:
-    """A number changed inside an index of the runs, wherever it lies, must not reach a table."""
-    healthy = finished.numbers()
-    tool = finished.copy(scratch / "damaged")
-    tool.numbers()
-    for file in files_below(tool.home):
-        if "index" not in str(file.relative_to(tool.home)):
-            continue
-        content = file.read_bytes()
-        for number in sorted({f"{value:.4f}"[:5] for value in (healthy or {}).values() if value}):
-            changed = content.replace(number.encode(), b"12.34"[: len(number)])
-            if changed == content:
-                continue
-            copy = finished.copy(scratch / "changed")
-            place = copy.home / file.relative_to(tool.home)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(changed)
-            verdict = OK if copy.numbers() == healthy else SILENT
-            yield Trial(section="damaged", group="index", case=f"{file.name}: {number} changed", verdict=verdict)
-            shutil.rmtree(copy.home, ignore_errors=True)
-        for way in WAYS:
-            copy = tool.copy(scratch / "changed")
-            _damage(copy.home / file.relative_to(tool.home), way)
-            verdict = OK if copy.numbers() == healthy else SILENT
-            yield Trial(section="damaged", group="index", case=f"{file.name}: {way}", verdict=verdict)
+def index_cases(finished: Tool) -> Iterator[Case]:
+    """An index of the runs, wherever it lies, with another number in it or damaged, must not reach a table."""
+    numbers = sorted({value for value in (finished.numbers() or {}).values() if value and value % 1})
+    changes: dict[str, Callable[[Path], None]] = {
+        f"{n:.2f} changed": partial(_change_number, number=n) for n in numbers
+    }
+    changes |= {way: partial(damage, way=way) for way in WAYS}
+    for name, change in changes.items():
+        yield Case(section="damaged", group="index", name=name, run=partial(_show, finished, change))
+
+
+def _change_number(path: Path, *, number: float) -> None:
+    """Another value in the place of a number, stored as eight bytes of either order or as text."""
+    content, other = path.read_bytes(), 12.34
+    for kind in (">d", "<d"):
+        content = content.replace(struct.pack(kind, number), struct.pack(kind, other))
+    for digits in range(17, 3, -1):
+        text = repr(number)[:digits].encode()
+        content = content.replace(text, f"{other}{'0' * 20}"[: len(text)].encode())
+    stat = path.stat()
+    _replace(path, content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def _show(finished: Tool, change: Callable[[Path], None], folder: Path) -> Outcome:
+    tool = finished.copy(folder / "home")
+    time.sleep(2.5)  # what has just been written may not be indexed yet
+    healthy = tool.numbers()
+    before = {file: file.read_bytes() for file in files_below(tool.home) if "index" in str(file.relative_to(tool.home))}
+    for file in before:
+        change(file)
+    met = any(not file.is_file() or file.read_bytes() != content for file, content in before.items())
+    same = healthy is not None and tool.numbers() == healthy
+    return Outcome(verdict=OK if same else SILENT, met=met, detail="" if met else "no such index")

@@ -12,11 +12,12 @@ import re
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.tool import Answer, Tool
-from benchmarks.faults.trial import CRASH, HANG, OK, SILENT, Trial
+from benchmarks.faults.trial import CRASH, HANG, OK, SILENT, Case, Outcome
 from benchmarks.faults.world import SMALL, SUITE
 
 Members = dict[str, bytes]
@@ -46,6 +47,30 @@ def write_members(path: Path, members: Members, *, sealed: bool = True) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, body in members.items():
             file.writestr(name, body)
+
+
+def _seal(content: dict[str, Any]) -> bytes:
+    """A table whose own digest fits again, where it has one: who crafts a file can compute a digest as well."""
+    plain = {key: value for key, value in content.items() if key != "sha256"}
+    if "sha256" in content:
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        plain["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(plain).encode()
+
+
+def _recorded(members: Members, run: str) -> Members:
+    """The members with the digests that run.json holds of the others made to fit, and its own."""
+    prefix = run.rpartition("/")[0]
+    try:
+        record = json.loads(members[run])
+        for name, entry in record["files"].items():
+            if (body := members.get(f"{prefix}/{name}")) is not None:
+                entry |= {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body)}
+        for entry in record["predictions"].values():
+            entry["sha256"] = hashlib.sha256(members[f"{prefix}/{entry['file']}"]).hexdigest()
+        return {**members, run: _seal(record)}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return members  # what cannot be read needs no digest
 
 
 def _one(members: Members, suffix: str) -> str:
@@ -98,12 +123,18 @@ def _json_changes() -> dict[str, tuple[str, Callable[[Any], Any]]]:
 
 
 def archive_cases(members: Members) -> Iterator[tuple[str, Members, bool]]:
-    """Name, members, and whether the manifest is made to fit."""
+    """Name, members, and whether the manifest is made to fit; where it is, all other digests are as well."""
+    run = _one(members, "run.json")
+    for name, crafted, sealed in _changed_archives(members):
+        yield name, _recorded(crafted, run) if sealed else crafted, sealed
+
+
+def _changed_archives(members: Members) -> Iterator[tuple[str, Members, bool]]:
     run = _one(members, "run.json")
     prefix = run.rpartition("/")[0]
     for title, (file, change) in _json_changes().items():
         name = f"{prefix}/{file}"
-        yield f"{file}: {title}", {**members, name: json.dumps(change(json.loads(members[name]))).encode()}, True
+        yield f"{file}: {title}", {**members, name: _seal(change(json.loads(members[name])))}, True
     for file in ("run.json", "scores.json", "env.json", "events.jsonl", "config.toml"):
         name = f"{prefix}/{file}"
         yield f"{file}: nested 100,000 deep", {**members, name: b"[" * 100_000}, True
@@ -111,6 +142,20 @@ def archive_cases(members: Members) -> Iterator[tuple[str, Members, bool]]:
         yield f"{file}: not UTF-8", {**members, name: b"\xff\xfe\x00{"}, True
         yield f"{file}: empty", {**members, name: b""}, True
         yield f"{file}: missing", {key: value for key, value in members.items() if key != name}, True
+    for field in ("python", "cpu", "platform", "device"):
+        for text, title in ((ESCAPE, "terminal escapes"), (MARKUP, "markup"), (FORMULA, "a formula")):
+            name = f"{prefix}/env.json"
+            content = json.loads(members[name]) | {field: text}
+            yield f"env.json: {title} in {field}", {**members, name: _seal(content)}, True
+    events = f"{prefix}/events.jsonl"
+    for title, line in {
+        "an epoch of text": {"type": "epoch", "epoch": "x", "losses": []},
+        "an unknown event": {"type": "surprise"},
+        "markup": {"type": "note", "text": MARKUP},
+        "terminal escapes": {"type": "note", "text": ESCAPE},
+    }.items():
+        body = members[events] + json.dumps(line).encode() + b"\n"
+        yield f"events.jsonl: {title}", {**members, events: body}, True
     for extra in (
         f"{prefix}/previous/run.json", f"{prefix}/checkpoint/latest.pt", f"{prefix}/lock", f"{prefix}/.hidden.json",
         f"{prefix}/names.json.exe", "../outside.json", "/tmp/outside.json", "C:\\outside.json", f"{prefix}/../x.json",
@@ -146,22 +191,28 @@ def _pickled_npz() -> bytes:
     return out.getvalue()
 
 
-def archive_trials(empty: Tool, finished: Tool, scratch: Path) -> Iterator[Trial]:
+def hostile_archives(empty: Tool, finished: Tool) -> Iterator[Case]:
     """Import each crafted archive into an empty store, then look at what is there."""
     finished.call("export", "good.zip", "--method", "simgcd")
-    members = read_members(finished.home / "good.zip")
-    truth = _stored_scores(finished)
-    for case, crafted, sealed in archive_cases(members):
-        tool = empty.copy(scratch / "hostile")
-        write_members(tool.home / "bad.zip", crafted, sealed=sealed)
-        before = _outside(tool)
-        answer = tool.call("import", "bad.zip")
-        yield _judge(tool, "archives", case, answer, before, truth)
-    for case, make in _raw_archives(finished.home / "good.zip").items():
-        tool = empty.copy(scratch / "hostile")
-        make(tool.home / "bad.zip")
-        before = _outside(tool)
-        yield _judge(tool, "archives", case, tool.call("import", "bad.zip"), before, truth)
+    good = finished.home / "good.zip"
+    members = read_members(good)
+    truth = finished.scores()
+
+    def crafted(name: str, make: Callable[[Path], None]) -> Case:
+        return Case(section="crafted", group="archives", name=name, run=partial(_import, empty, make, truth))
+
+    for name, content, sealed in archive_cases(members):
+        yield crafted(name, partial(write_members, members=content, sealed=sealed))
+    for name, make in _raw_archives(good).items():
+        yield crafted(name, make)
+
+
+def _import(empty: Tool, make: Callable[[Path], None], truth: dict[str, Any], folder: Path) -> Outcome:
+    tool = empty.copy(folder / "home")
+    make(tool.home / "bad.zip")
+    before = _outside(tool)
+    answer = tool.call("import", "bad.zip")
+    return _judge(tool, answer, before, truth)
 
 
 def _raw_archives(good: Path) -> dict[str, Callable[[Path], None]]:
@@ -194,23 +245,15 @@ def _raw_archives(good: Path) -> dict[str, Callable[[Path], None]]:
     }
 
 
-def _stored_scores(tool: Tool) -> dict[str, Any]:
-    found = {}
-    for file in tool.runs.glob("*/*/*/scores.json"):
-        sets = json.loads(file.read_text())["sets"]
-        found[file.parent.name] = {name: entry["scores"] for name, entry in sets.items()}
-    return found
-
-
 def _outside(tool: Tool) -> set[str]:
     return {
         str(path) for path in tool.home.rglob("*") if tool.runs not in path.parents and tool.cache not in path.parents
     }
 
 
-def _judge(tool: Tool, group: str, case: str, answer: Answer, before: set[str], truth: dict[str, Any]) -> Trial:
-    def trial(verdict: str, detail: str = "") -> Trial:
-        return Trial(section="crafted", group=group, case=case, verdict=verdict, detail=detail)
+def _judge(tool: Tool, answer: Answer, before: set[str], truth: dict[str, Any]) -> Outcome:
+    def trial(verdict: str, detail: str = "") -> Outcome:
+        return Outcome(verdict=verdict, detail=detail)
 
     if answer.code is None:
         return trial(HANG)
@@ -221,8 +264,8 @@ def _judge(tool: Tool, group: str, case: str, answer: Answer, before: set[str], 
     if extra := {path for path in _outside(tool) - before if path not in (str(tool.runs), str(tool.cache))}:
         return trial(SILENT, f"wrote {sorted(extra)[0]}")
     if answer.code != 0:
-        return trial(OK, "refused") if answer.refused else trial(CRASH, "no sentence")
-    for run, sets in _stored_scores(tool).items():
+        return trial(OK, f"refused: {answer.err.strip()[:200]}") if answer.refused else trial(CRASH, "no sentence")
+    for run, sets in tool.scores().items():
         for name, scores in sets.items():
             known = truth.get(run, {}).get(name, {})
             if any(known.get(key) != value for key, value in scores.items() if key in known):
@@ -304,13 +347,18 @@ def file_cases(home: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield f"a split: {name}", (*run[:4], *SMALL[:-2], "--dataset", "folder:images", "--split", weights)
 
 
-def file_trials(empty: Tool, scratch: Path) -> Iterator[Trial]:
+def hostile_files(empty: Tool, scratch: Path) -> Iterator[Case]:
     """Run each command on its crafted file."""
-    tool = empty.copy(scratch / "hostile")
-    for case, arguments in file_cases(tool.home):
-        before = _outside(tool)
-        answer = tool.call(*arguments, patience=60)
-        if answer.code == 0:
-            yield Trial(section="crafted", group="files", case=case, verdict=SILENT, detail="accepted")
-        else:
-            yield _judge(tool, "files", case, answer, before, {})
+    for name, _ in file_cases(empty.copy(scratch / "hostile").home):
+        yield Case(section="crafted", group="files", name=name, run=partial(_read, empty, name))
+
+
+def _read(empty: Tool, name: str, folder: Path) -> Outcome:
+    tool = empty.copy(folder / "home")
+    # Made where it is read: a pipe cannot be copied.
+    arguments = next(arguments for case, arguments in file_cases(tool.home) if case == name)
+    before = _outside(tool)
+    answer = tool.call(*arguments, patience=60)
+    if answer.code == 0:
+        return Outcome(verdict=SILENT, detail="accepted")
+    return _judge(tool, answer, before, {})

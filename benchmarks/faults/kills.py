@@ -1,15 +1,22 @@
-"""SIGKILL at moments spread over a command's life: what was finished stays, and the same command ends the work."""
+"""SIGKILL at moments spread over a command's life: what was finished stays, and the same command ends the work.
+
+Half of the moments are spread over time, the other half over the changes that the command makes in the file system.
+"""
 
 from __future__ import annotations
 
-import shutil
+import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.faults.tool import Tool, kill, left_behind, lost
-from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Trial
+from benchmarks.faults.operations import Counter, preloaded
+from benchmarks.faults.tool import Answer, Tool, left_behind, lost
+from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Case, Outcome
 from benchmarks.faults.world import KMEANS, PREPARE, SIMGCD, suite_file
 
 
@@ -21,120 +28,163 @@ class Victim:
     arguments: tuple[str, ...]
     start: Tool
     kills: int
+    look: tuple[str, ...] = ("status", "--json")
+    """The command that looks at what is there right after the kill."""
+    word: str = ""
+    """What that command must say."""
     check: Callable[[Tool], str] = lambda tool: ""
     """Says what is wrong after the command was repeated to its end, or nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """results, scores: at the end; first: when the first file was written; whole: seconds; changes: of files."""
+
+    results: dict[str, str]
+    scores: dict[str, Any]
+    first: float
+    whole: float
+    changes: int
 
 
 def victims(empty: Tool, prepared: Tool, finished: Tool, archive: Path, share: float) -> list[Victim]:
     """Every verb that writes. ``share`` scales the number of kills."""
 
     def times(wanted: int) -> int:
-        return max(1, round(wanted * share))
+        return max(2, round(wanted * share))
 
     out = "out.zip"
     suite = suite_file(prepared.home)
+    expected = finished.results()
+    misscored = with_other_scores(finished, finished.home.with_name("misscored"))
+
+    def clustered(tool: Tool) -> str:
+        tool.call(*KMEANS)
+        found = tool.results()
+        return "" if found and lost(found, expected) == [] else "other predictions from what was prepared"
+
+    def whole(tool: Tool) -> str:
+        return "" if tool.call("import", out, "--check").code == 0 else "the archive is not whole"
+
+    training, export = (*SIMGCD, "--force"), ("export", out, "--method", "ss-kmeans", "--weights")
     return [
-        Victim(name="prepare", arguments=PREPARE, start=empty, kills=times(20)),
-        Victim(name="run (clustering)", arguments=KMEANS, start=prepared, kills=times(20)),
-        Victim(name="run (training)", arguments=SIMGCD, start=prepared, kills=times(40)),
-        Victim(name="run --force", arguments=(*SIMGCD, "--force"), start=finished, kills=times(40)),
+        Victim(name="prepare", arguments=PREPARE, start=empty, kills=times(24), check=clustered),
+        Victim(name="run (clustering)", arguments=KMEANS, start=prepared, kills=times(28)),
+        Victim(name="run (training)", arguments=SIMGCD, start=prepared, kills=times(44)),
+        Victim(name="run --force", arguments=training, start=finished, kills=times(52), look=SIMGCD, word="Reused"),
         Victim(
-            name="sweep", arguments=("sweep", suite, "--preset", "smoke", "-j", "2"), start=prepared, kills=times(30)
+            name="sweep", arguments=("sweep", suite, "--preset", "smoke", "-j", "2"), start=prepared, kills=times(26)
         ),
-        Victim(name="import", arguments=("import", str(archive)), start=prepared, kills=times(20)),
-        Victim(
-            name="export",
-            arguments=("export", out, "--weights"),
-            start=finished,
-            kills=times(20),
-            check=lambda tool: "" if tool.call("import", out, "--check").code == 0 else "the archive is not whole",
-        ),
-        Victim(name="rescore", arguments=("rescore",), start=finished, kills=times(20)),
+        Victim(name="import", arguments=("import", str(archive)), start=prepared, kills=times(28)),
+        Victim(name="export", arguments=export, start=finished, kills=times(24), check=whole),
+        Victim(name="rescore", arguments=("rescore",), start=misscored, kills=times(28)),
     ]
 
 
-def moments(tool: Tool, victim: Victim) -> tuple[dict[str, str], float, float, str]:
-    """Undisturbed: the results, when the first file was written, how long it took, and an error."""
-    before = _newest(tool)
+def with_other_scores(finished: Tool, home: Path) -> Tool:
+    """A store in which every run's scores say something else, so that scoring again has something to write."""
+    tool = finished.copy(home)
+    for file in tool.runs.glob("*/*/*/scores.json"):
+        content = json.loads(file.read_text())
+        for entry in content["sets"].values():
+            entry["scores"]["nmi"] = 12.34
+        file.write_text(json.dumps(content))
+    return tool
+
+
+def undisturbed(victim: Victim, scratch: Path) -> Undisturbed | str:
+    """What happens without a kill, or why it does not work."""
+    tool = victim.start.copy(scratch / "reference")
+    counter = Counter(scratch / "reference-count", tool.home)
     began = time.monotonic()
-    process = tool.start(*victim.arguments)
+    process = tool.start(*victim.arguments, counter=counter)
     first = 0.0
     while process.poll() is None:
-        if not first and _newest(tool) != before:
+        if not first and counter.count() > 0:
             first = time.monotonic() - began
-        time.sleep(0.01)
-    _, err = process.communicate()
-    return tool.results(), first, time.monotonic() - began, "" if process.returncode == 0 else err.strip()
+        time.sleep(0.005)
+    whole = time.monotonic() - began
+    _, err = process.output()
+    if process.returncode != 0:
+        return err.strip()
+    return Undisturbed(results=tool.results(), scores=tool.scores(), first=first, whole=whole, changes=counter.count())
 
 
-def _newest(tool: Tool) -> float:
-    return max((path.stat().st_mtime for path in tool.home.rglob("*")), default=0.0)
-
-
-def kill_trials(victim: Victim, scratch: Path) -> Iterator[Trial]:
+def kill_cases(victim: Victim, scratch: Path) -> Iterator[Case]:
     """Kill a command at ``victim.kills`` moments, each time from the same start."""
-
-    def trial(case: str, verdict: str, detail: str = "") -> Trial:
-        return Trial(section="killed", group=victim.name, case=case, verdict=verdict, detail=detail)
-
-    tool = victim.start.copy(scratch / "reference")
-    expected, first, whole, error = moments(tool, victim)
-    if error:
-        yield trial("undisturbed", CRASH, error.splitlines()[-1])
+    expected = undisturbed(victim, scratch)
+    if isinstance(expected, str):
+        reason = expected
+        yield _case(victim, "undisturbed", lambda folder: Outcome(verdict=CRASH, detail=reason))
         return
-    for number in range(victim.kills):
-        moment = first + (whole - first) * (number + 0.5) / victim.kills
-        case = f"after {moment:.2f} of {whole:.2f} s"
-        tool = victim.start.copy(scratch / "victim")
-        before = tool.results()
-        process = tool.start(*victim.arguments)
-        time.sleep(moment)
-        kill(process)
-        behind = left_behind(tool)
-        process.communicate()
-        status = tool.call("status", "--json")
-        again = tool.call(*victim.arguments)
-        after = tool.results()
-        if status.code is None or again.code is None:
-            yield trial(case, HANG)
-        elif status.crashed or again.crashed or again.code != 0:
-            yield trial(case, CRASH, (again.err or status.err).strip()[-300:])
-        elif gone := lost(before, after):
-            yield trial(case, LOST, f"run {gone[0]}")
-        elif behind:
-            yield trial(case, LOST, f"{len(behind)} worker(s) left behind")
-        elif after != expected:
-            yield trial(case, SILENT, "other predictions than without a kill")
-        elif problem := victim.check(tool):
-            yield trial(case, LOST, problem)
-        else:
-            yield trial(case, OK)
-        shutil.rmtree(tool.home, ignore_errors=True)
+    counted = min(victim.kills // 2, expected.changes) if preloaded() else 0
+    for number in range(counted):
+        last = 1 + round((expected.changes - 1) * number / max(1, counted - 1))
+        name = f"before change {number + 1} of {counted} among its changes of files"
+        yield _case(victim, name, partial(_kill, victim, expected, last=last, moment=None))
+    for number in range(timed := victim.kills - counted):
+        begin = 0.0 if preloaded() else expected.first  # counted from the first change, where that can be seen
+        moment = begin + (expected.whole - expected.first) * (number + 0.5) / timed
+        yield _case(victim, f"moment {number + 1} of {timed}", partial(_kill, victim, expected, last=0, moment=moment))
 
 
-def force_trials(victim: Victim, scratch: Path) -> Iterator[Trial]:
-    """After a kill of ``--force`` the finished run must be there at once, not only after a repetition."""
-    tool = victim.start.copy(scratch / "reference")
-    _, first, whole, _ = moments(tool, victim)
-    for number in range(victim.kills):
-        moment = first + (whole - first) * (number + 0.5) / victim.kills
-        tool = victim.start.copy(scratch / "victim")
+def _case(victim: Victim, name: str, run: Callable[[Path], Outcome]) -> Case:
+    return Case(section="killed", group=victim.name, name=name, run=run)
+
+
+def _kill(victim: Victim, expected: Undisturbed, folder: Path, *, last: int, moment: float | None) -> Outcome:
+    for _ in range(4):
+        tool = victim.start.copy(folder / "home")
         before = tool.results()
-        process = tool.start(*victim.arguments)
-        time.sleep(moment)
-        kill(process)
-        process.communicate()
-        # Reading is what may bring a result back; training again may not be needed for it.
-        plain = tuple(argument for argument in victim.arguments if argument != "--force")
-        again = tool.call(*plain)
-        trained = "Reused" not in again.out
-        gone = lost(before, tool.results())
-        verdict = LOST if gone or trained else CRASH if again.crashed else OK
-        yield Trial(
-            section="killed",
-            group="run --force, then looked at",
-            case=f"after {moment:.2f} of {whole:.2f} s",
-            verdict=verdict,
-            detail="the finished run had to be trained again" if trained else "",
-        )
-        shutil.rmtree(tool.home, ignore_errors=True)
+        counter = Counter(folder / "count", tool.home, last)
+        process = tool.start(*victim.arguments, counter=counter)
+        if moment is None:
+            process.wait(600.0)
+            break
+        while preloaded() and process.poll() is None and not counter.count():
+            time.sleep(0.002)
+        process.wait(moment)
+        process.kill()
+        if process.returncode == -signal.SIGKILL:
+            break
+        process.output()
+        moment *= 0.5  # the machine has become faster: it had ended already
+    met = process.returncode == -signal.SIGKILL
+    behind = left_behind(tool)
+    process.output()
+    gone_at_once = lost(before, tool.results()) if victim.word else []
+    called_failed = tool.failed()
+    look = tool.call(*victim.look)
+    again = tool.call(*victim.arguments)
+    where = f"change {last}" if moment is None else f"{moment:.2f} s after its first change"
+
+    def outcome(verdict: str, detail: str = "") -> Outcome:
+        return Outcome(verdict=verdict, detail=f"{where}: {detail}" if detail else where, met=met)
+
+    if look.code is None or again.code is None:
+        return outcome(HANG)
+    if crash := _crash(look, again):
+        return outcome(CRASH, crash)
+    if gone := lost(before, tool.results()):
+        return outcome(LOST, f"run {gone[0]}")
+    if gone_at_once and look.code != 0:
+        return outcome(LOST, f"run {gone_at_once[0]} right after the kill")
+    if victim.word not in look.out:
+        return outcome(LOST, "the finished run had to be trained again")
+    if behind:
+        return outcome(LOST, f"{len(behind)} worker(s) left behind")
+    if called_failed:
+        return outcome(LOST, "an interrupted run is called failed")
+    if tool.results() != expected.results:
+        return outcome(SILENT, "other predictions than without a kill")
+    if tool.scores() != expected.scores:
+        return outcome(SILENT, "other scores than without a kill")
+    problem = victim.check(tool)
+    return outcome(LOST if problem else OK, problem)
+
+
+def _crash(look: Answer, again: Answer) -> str:
+    for answer in (look, again):
+        if answer.crashed or answer.code != 0:
+            return f"exit code {answer.code}: {(answer.err or answer.out).strip()[-300:]}"
+    return ""

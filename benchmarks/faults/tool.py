@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,8 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.faults.launch import Process
+from benchmarks.faults.operations import Counter
+
 PATIENCE = 180.0
 """Seconds after which a command hangs."""
+LARGE = 2**20
+"""Bytes from which a file is linked into a copy of a home."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +30,6 @@ class Answer:
     code: int | None
     out: str
     err: str
-    seconds: float
 
     @property
     def crashed(self) -> bool:
@@ -40,10 +43,10 @@ class Answer:
 
 
 class Tool:
-    """One installation of gcdbench with a cache, a store and a home of its own."""
+    """One installation of gcdbench with a cache, a store and a home of its own; ``command`` None: this Python's."""
 
-    def __init__(self, command: Sequence[str], home: Path) -> None:
-        self.command = tuple(command)
+    def __init__(self, command: Sequence[str] | None, home: Path) -> None:
+        self.command = command
         self.home = home
         self.runs = home / "runs"
         self.cache = home / "cache"
@@ -61,38 +64,47 @@ class Tool:
             "MKL_NUM_THREADS": "1",
         }
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, counter: Counter | None = None) -> Process:
         """Begin a command in a process group of its own."""
-        return subprocess.Popen(
-            [*self.command, *arguments],
-            cwd=self.home,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        environment = self.environment() | (counter.environment if counter else {})
+        return Process(self.command, arguments, self.home, environment)
 
     def call(self, *arguments: str, patience: float = PATIENCE) -> Answer:
         """Run a command to its end."""
-        began = time.monotonic()
         process = self.start(*arguments)
-        try:
-            out, err = process.communicate(timeout=patience)
-            code: int | None = process.returncode
-        except subprocess.TimeoutExpired:
-            kill(process)
-            out, err = process.communicate()
-            code = None
-        return Answer(code=code, out=out, err=err, seconds=time.monotonic() - began)
+        code = process.wait(patience)
+        if code is None:
+            process.kill()
+        out, err = process.output()
+        return Answer(code=code, out=out, err=err)
 
     def copy(self, home: Path) -> Tool:
-        """The same tool with copies of cache and store; its files may be damaged freely."""
+        """The same tool with copies of cache and store; its files may be damaged freely.
+
+        Large files are linked, not copied: no version writes weights or archives in place, and whoever damages a file
+        here replaces it.
+        """
         shutil.rmtree(home, ignore_errors=True)
-        shutil.copytree(self.home, home, symlinks=True)
+        shutil.copytree(self.home, home, symlinks=True, copy_function=_copy_or_link)
         return Tool(self.command, home)
+
+    def scores(self) -> dict[str, Any]:
+        """The stored scores of every readable run: id -> set -> score -> value."""
+        found = {}
+        for file in sorted(self.runs.glob("*/*/*/scores.json")):
+            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+                sets = json.loads(file.read_text())["sets"]
+                found[file.parent.name] = {name: entry["scores"] for name, entry in sets.items()}
+        return found
+
+    def failed(self) -> list[str]:
+        """Runs that are stored as failed."""
+        found = []
+        for file in sorted(self.runs.glob("*/*/*/run.json")):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                if json.loads(file.read_text())["status"] == "failed":
+                    found.append(file.parent.name)
+        return found
 
     def results(self) -> dict[str, str]:
         """Finished runs: id -> digest of the prediction files as they lie on the disk."""
@@ -119,14 +131,6 @@ class Tool:
         except (ValueError, KeyError, TypeError):
             return None
         return {f"{'+'.join(entry['runs'])}/{entry['score']}": entry["mean"] for entry in entries}
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """End a command and everything it started, at once."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        process.kill()
 
 
 def left_behind(tool: Tool, patience: float = 10.0) -> list[int]:
@@ -164,3 +168,10 @@ def files_below(*folders: Path) -> list[Path]:
 def lost(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """Runs that were finished before and are not, or have other predictions."""
     return [name for name, digest in before.items() if after.get(name) != digest]
+
+
+def _copy_or_link(source: str, target: str) -> None:
+    if os.stat(source).st_size >= LARGE:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.medxplore.pages import all_pages
-from benchmarks.medxplore.places import ROOT, RUNS
+from benchmarks.medxplore.places import FIGURES, ROOT, RUNS
+from benchmarks.medxplore.split_figure import NAME, split_figure
 from gcdbench.api import cell_records, load_runs
 
 
@@ -17,7 +18,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.medxplore", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail where the numbers do not follow")
     options = parser.parse_args()
-    for path, text in all_pages(cell_records(load_runs(RUNS))).items():
+    records = cell_records(load_runs(RUNS))
+    figure = None if options.check else split_figure(records)
+    if figure is not None:  # before the pages: the report shows it where it is there
+        (FIGURES / NAME).write_text(figure, encoding="utf-8")
+    for path, text in all_pages(records).items():
         if options.check and path.read_text(encoding="utf-8") != text:
             raise SystemExit(f"The numbers of {path.relative_to(ROOT)} do not follow from the stored runs.")
         if not options.check:

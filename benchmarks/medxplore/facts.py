@@ -14,8 +14,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from benchmarks.medxplore.border import border_table
-from benchmarks.medxplore.groups import PRESET, SCORES, SEVERAL, Group, group_runs, result_table, summarise
-from benchmarks.medxplore.places import TOKENS
+from benchmarks.medxplore.groups import (
+    PRESET,
+    SCORES,
+    SEVERAL,
+    Group,
+    group_runs,
+    headline_groups,
+    result_table,
+    summarise,
+)
+from benchmarks.medxplore.places import FIGURES, TOKENS
 from benchmarks.medxplore.seed_tables import (
     STUDY,
     SeedRows,
@@ -26,6 +35,8 @@ from benchmarks.medxplore.seed_tables import (
     seed_table,
     taken_for,
 )
+from benchmarks.medxplore.split_tables import CELLS, NETWORKS, cell_table, read_splits, screening_table, split_table
+from benchmarks.medxplore.verdict import verdict_lines
 from gcdbench.api import (
     DONE,
     CellRecord,
@@ -155,6 +166,21 @@ class Facts:
                     return str(line.scores[score])
         raise ValueError(f"the paper prints no {score} of {method} on {dataset}")
 
+    def frozen(self, method: str, score: str, dataset: str = "kvasir") -> float:
+        """A method as it is, on split 0: the mean over its seeds."""
+        return next(g for g in headline_groups(self.groups, dataset) if g.method == method).mean(score)
+
+    def published_below(self, bound: float, dataset: str = "kvasir") -> list[str]:
+        """Titles of the methods whose published All is below a bound, in the order of the paper's table."""
+        suite = load_suite(f"{STUDY}/main", get_manager())
+        printed = {
+            line.method: line.scores["all"].value
+            for name in suite.reported
+            for line in read_reported(suite.folder / name)
+            if (line.table, line.dataset, line.variant) == (suite.reported_table, dataset, "")
+        }
+        return [row.title.partition(" (")[0] for row in suite.rows if printed.get(row.reported_method, bound) < bound]
+
     def where(self, suite: str, row: str, reference: str, score: str, *, mixed: bool, seeds: str = "") -> list[float]:
         """The differences in those seeds in which the reference mixes the two classes of Kvasir, or does not."""
         exchanged = self.rows(suite, seeds=seeds).values[reference]
@@ -197,6 +223,38 @@ class Facts:
                     cells += [summarise([run[name] for run in found], places=n) for name, (_, n) in EXCHANGE.items()]
                 lines.append(f"| {row.labels[0]} | {entries[0].n} | {' | '.join(cells)} |")
         return "\n".join(lines)
+
+    # ---- over splits
+
+    def splits(self, suite: str, dataset: str = "kvasir") -> str:
+        """A suite's rows over splits: median, failures and both false-olds."""
+        return split_table(read_splits(suite, dataset, self.records))
+
+    def measured(self, suite: str, row: str, dataset: str = "kvasir") -> int:
+        """How many splits a row has."""
+        return len(read_splits(suite, dataset, self.records).runs[row])
+
+    def regime(self) -> str:
+        """SimGCD and MedXplore in every cell of the paper's regime."""
+        return cell_table(CELLS, self.records, "cell")
+
+    def networks(self) -> str:
+        """SimGCD and MedXplore with every network."""
+        return cell_table(NETWORKS, self.records, "network")
+
+    def screening(self) -> str:
+        """What chooses the recommended setting."""
+        return screening_table(self.records)
+
+    def verdict(self) -> str:
+        """The confirmatory comparison, as the command prints it."""
+        return "\n".join(verdict_lines(self.records))
+
+    def drawn(self, name: str) -> bool:
+        """Whether a figure of that name is there."""
+        return (FIGURES / name).is_file()
+
+    # ---- tables by seed
 
     def by_seed(self, suite: str) -> str:
         """A suite's rows on Kvasir, seed by seed."""

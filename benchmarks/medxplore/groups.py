@@ -1,6 +1,7 @@
 """Stored runs by what makes them different, and tables of them.
 
-A group are the runs of one method that differ in nothing but the seed.
+A group are the runs of one method that differ in nothing but the seed: they share split 0, so that they repeat the
+training alone. Runs over splits are in :mod:`benchmarks.medxplore.split_tables`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def group_runs(records: Iterable[CellRecord]) -> list[Group]:
     found: dict[str, list[CellRecord]] = {}
     for record in sorted(records, key=lambda record: record.seed):
         usual = record.preset == PRESET and record.protocol == _own_protocol(record.dataset)
-        if usual and record.status == DONE:
+        if usual and record.status == DONE and record.identity["protocol"]["split_seed"] == 0:
             found.setdefault(record.settings, []).append(record)
     groups = [
         Group(
@@ -112,8 +113,11 @@ def summarise(values: Sequence[float], *, places: int = 1) -> str:
 
 
 def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
-    """Each method with the fewest changed settings that it was run with, and each variant with several seeds."""
-    here = [group for group in groups if group.dataset == dataset]
+    """Each method with the fewest changed settings that it was run with, and each variant with several seeds.
+
+    Runs of an earlier version of a method stay stored, but they are no result of the method as it is.
+    """
+    here = [group for group in groups if group.dataset == dataset and "method_version" not in group.changes]
     plain: dict[str, Group] = {}
     for group in sorted(here, key=lambda group: len(group.changes)):
         if not group.variant:

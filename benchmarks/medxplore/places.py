@@ -8,6 +8,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RUNS = HERE / "runs"
 TABLES = HERE / "tables"
+FIGURES = HERE / "figures"
 TEMPLATES = HERE / "templates"
 TOKENS = HERE / "tokens.json"
 README = ROOT / "README.md"

@@ -1,12 +1,13 @@
 """What an engine costs: many tiny runs through each executor, beside the local one.
 
-    python -m benchmarks.speed.engines [--runs 200] [--at-once 2] [--only process,dask,slurm] [--own-slurm]
+    python -m benchmarks.speed.engines [--runs 200] [--at-once 2] [--only process,dask,slurm] [--own-slurm] [--dry]
 
 Each executor does the same runs (k-means on the pixels of a small phantom), as many at a time, in a store of its own,
 through ``gcdbench sweep`` in a new process. The time of a run is wall time times runs at a time, divided by runs; an
 engine's overhead is that time minus the local executor's. ``slurm`` is measured where sbatch works, or, with
-``--own-slurm`` and as root, on a SLURM of two nodes that is started for it (see tests/clusters). On a busy machine
-only the differences that are large mean anything. Results go to benchmarks/results/engines.json.
+``--own-slurm`` and as root, on a SLURM of two nodes that is started for it (see tests/clusters); Dask is a cluster of
+this machine. On a busy machine only the differences that are large mean anything. Results go to
+benchmarks/speed/engines.json and into docs/executors.md, unless ``--dry``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.speed.__main__ import describe_machine
+from benchmarks.speed.report import put_between_marks, table
+
 ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / "benchmarks" / "speed" / "engines.json"
+PAGE = ROOT / "docs" / "executors.md"
 EXECUTORS = ("process", "dask", "slurm")
 SUITE = """
 title = "Tiny"
@@ -77,6 +83,26 @@ def measure_slurm(folder: Path, options: argparse.Namespace, environment: dict[s
         return measure("slurm", folder, options, lambda words: cluster.space.command(*words), own)
 
 
+def describe_engines(results: dict[str, Any]) -> str:
+    """The figures as text, each engine beside the local executor."""
+    machine, rows = results["machine"], results["rows"]
+    local = next((row["seconds_per_run"] for row in rows if row["executor"] == "process"), None)
+    body = [
+        [
+            f"`{row['executor']}`",
+            f"{row['seconds']:.0f}",
+            f"{row['seconds_per_run']:.2f}",
+            "" if local is None else f"{row['seconds_per_run'] - local:+.2f}",
+        ]
+        for row in rows
+    ]
+    title = (
+        f"{rows[0]['runs']} tiny runs (k-means on pixels, one process each), {rows[0]['at_once']} at a time, measured "
+        f"{results['date']} on {machine['cores']} cores ({machine['cpu']}):"
+    )
+    return f"{title}\n\n" + table(["executor", "whole sweep, s", "a run, s", "beside the local executor, s"], body)
+
+
 def main() -> None:
     """Measure, print and store."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -84,7 +110,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--only", default=",".join(EXECUTORS))
     parser.add_argument("--own-slurm", action="store_true")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "engines.json")
+    parser.add_argument("--dry", action="store_true", help="print only")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -96,12 +122,11 @@ def main() -> None:
                 rows.append(measure_slurm(folder, options, environment))
             else:
                 rows.append(measure(executor, folder, options, list, environment))
-    local = next((row["seconds_per_run"] for row in rows if row["executor"] == "process"), None)
-    for row in rows:
-        row["overhead_seconds"] = None if local is None else round(row["seconds_per_run"] - local, 3)
-        beside = "" if local is None else f", {row['overhead_seconds']:+.2f} s beside the local executor"
-        print(f"{row['executor']:<8} {row['runs']} runs in {row['seconds']} s: {row['seconds_per_run']} s each{beside}")
-    options.out.write_text(json.dumps(rows, indent=2) + "\n")
+    results = {"machine": describe_machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows}
+    print(describe_engines(results))
+    if not options.dry:
+        OUT.write_text(json.dumps(results, indent=1) + "\n")
+        put_between_marks(describe_engines(results), PAGE)
 
 
 if __name__ == "__main__":

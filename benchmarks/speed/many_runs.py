@@ -1,10 +1,10 @@
 """How long ``gcdbench status`` and ``gcdbench table`` take in a store of many runs.
 
-    python -m benchmarks.speed.many_runs [--runs 100000]
+    python -m benchmarks.speed.many_runs --folder many [--runs 100000]
 
-Writes made-up runs (real layout, real scores, all five files that a list is made from) to a temporary folder and times
-the commands in new processes: first without an index, then with it. Prints wall and CPU seconds; on a busy machine the
-CPU seconds count.
+Writes made-up runs (real layout, real scores, all five files that a list is made from) to ``--folder``, unless they are
+there already, and times the commands in new processes: first without an index, then with it. Wall and CPU seconds go
+to ``many_runs.json`` next to this file, with the machine they were measured on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,9 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.identity import run_id
+from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.runs.environment import cpu_model
 from gcdbench.runs.reader import CONFIG, ENVIRONMENT, EVENTS, RECORD, SCORES
 from gcdbench.runs.record import TRANSDUCTIVE
 from gcdbench.runs.request import Request
@@ -32,7 +35,8 @@ from gcdbench.testing.stored import FakeRun, dump_sealed, write_fake_run
 
 METHODS = ("rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx", "kmeans")
 DATASETS = ("kvasir", "organamnist", "organcmnist", "nct-crc-he-100k", "ham10000")
-COMMANDS = (("status",), ("table",), ("table", "main"))
+COMMANDS = (("status",), ("table",), ("table", "medxplore/main"))
+OUTPUT = Path(__file__).with_name("many_runs.json")
 
 
 def write_store(runs: Path, count: int) -> None:
@@ -72,26 +76,33 @@ def time_command(runs: Path, cache: Path, *arguments: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Write the store, time the commands, print the figures."""
+    """Write the store where it is missing, time the commands, store the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--only-write", action="store_true", help="Write the runs and time nothing.")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        runs, cache = Path(folder) / "runs", Path(folder) / "cache"
-        started = time.perf_counter()
+    runs = options.folder / "runs"
+    if not runs.is_dir():
         write_store(runs, options.runs)
-        print(f"{options.runs} runs written in {time.perf_counter() - started:.0f} s")
         time.sleep(3)  # what was written a moment ago is not indexed
-        _show(("status",), options.runs, "first, which makes the index", [time_command(runs, cache, "status")])
+    if options.only_write:
+        return
+    with tempfile.TemporaryDirectory() as cache:
+        timed = {"indexing": time_command(runs, Path(cache), "status")}
         for command in COMMANDS:
-            repeated = [time_command(runs, cache, *command) for _ in range(options.repeats)]
-            _show(command, options.runs, f"best of {options.repeats}", repeated)
-
-
-def _show(command: tuple[str, ...], count: int, when: str, times: list[dict[str, float]]) -> None:
-    best = {key: min(measured[key] for measured in times) for key in ("wall", "cpu")}
-    print(f"gcdbench {' '.join(command)}, {count} runs, {when}: {best['wall']:.2f} s ({best['cpu']:.2f} s CPU)")
+            repeated = [time_command(runs, Path(cache), *command) for _ in range(options.repeats)]
+            timed[" ".join(command)] = {key: statistics.median(one[key] for one in repeated) for key in ("wall", "cpu")}
+    measured = {
+        "runs": options.runs,
+        "repeats": options.repeats,
+        "machine": {"processor": cpu_model(), "cores": available_cores()},
+        "seconds": {name: {key: round(value, 2) for key, value in one.items()} for name, one in timed.items()},
+    }
+    options.output.write_text(json.dumps(measured, indent=1) + "\n")
+    print(json.dumps(measured, indent=1))
 
 
 if __name__ == "__main__":

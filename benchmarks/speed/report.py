@@ -206,8 +206,13 @@ def write_tables(results: dict[str, Any], document: Path | None) -> str:
     parts += ["Whole runs against the published style on every machine measured:", table(*describe_machines(machines))]
     text = "\n\n".join(parts)
     if document is not None:
-        page = document.read_text(encoding="utf-8")
-        head, _, rest = page.partition(BEGIN)
-        tail = rest.partition(END)[2]
-        document.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+        put_between_marks(text, document)
     return text
+
+
+def put_between_marks(text: str, document: Path) -> None:
+    """Replace what stands between the two marks of ``document``."""
+    page = document.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    document.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "Write one self-contained HTML report."),
     "export": ("export", "Pack runs into an archive."),
     "import": ("import_", "Check an archive and merge its runs."),
+    "leaderboard": ("leaderboard", "Make static pages from archives of runs, each scored again."),
     "new": ("new", "Write a plugin package to start from."),
     "audit-numbers": ("audit_numbers", "Check a published table: All must lie between Old and New."),
     "doctor": ("doctor", "Check the installation, plugins, data and weights."),

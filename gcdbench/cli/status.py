@@ -27,9 +27,12 @@ def command(runs: Path, as_json: bool) -> None:
     from gcdbench.runs.index import load_runs
 
     entries = load_runs(runs)
-    waiting = _waiting(runs, entries)
+    jobs = _jobs(runs)
+    begun = {str(Path(entry.place).absolute()) for entry in entries}
+    waiting = [job for job in jobs if job.run not in begun]
+    by_run = {job.run: job for job in jobs if job.run and job.alive}
     if as_json:
-        echo_json([*map(_plain, entries), *map(_plain_job, waiting)])
+        echo_json([*(_plain(entry, by_run) for entry in entries), *map(_plain_job, waiting)])
         return
     if not entries and not waiting:
         say(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
@@ -37,26 +40,35 @@ def command(runs: Path, as_json: bool) -> None:
     counts = Counter([entry.status for entry in entries] + [job.state for job in waiting])
     names = told_apart(entries)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    say("\n".join(map(one_line, [*(_line(entry, names) for entry in entries), *map(_job_line, waiting), total])))
+    say(
+        "\n".join(map(one_line, [*(_line(entry, names, by_run) for entry in entries), *map(_job_line, waiting), total]))
+    )
 
 
-def _waiting(runs: Path, entries: list[RunEntry]) -> list[SeenJob]:
-    """Jobs with an engine whose run has no line of its own yet, or was lost by its engine."""
+def _jobs(runs: Path) -> list[SeenJob]:
+    """Jobs with an engine whose run is not done."""
     from gcdbench.runs.executors.looking import look_at_queue
     from gcdbench.runs.executors.queue import FOLDER
 
     if not (runs / FOLDER).is_dir():
         return []
-    begun = {str(Path(entry.place).absolute()) for entry in entries}
-    return [job for job in look_at_queue(runs) if job.run not in begun]
+    return look_at_queue(runs)
+
+
+def _job_of(entry: RunEntry, by_run: Mapping[str, SeenJob]) -> SeenJob | None:
+    return by_run.get(str(Path(entry.place).absolute()))
+
+
+def _where(job: SeenJob) -> str:
+    queued = job.queued
+    return f"{queued.engine} job {queued.engine_job or '?'}, attempt {queued.attempt} of {queued.attempts}"
 
 
 def _job_line(job: SeenJob) -> str:
     request, queued = job.queued.job.request, job.queued
     name = f"{request.dataset}/{request.method}" + (f":{request.variant}" if request.variant else "")
-    where = f"{queued.engine} job {queued.engine_job or '?'}, attempt {queued.attempt} of {queued.attempts}"
     problem = f"  {job.problem}" if job.problem else ""
-    return f"{job.state:<12}{queued.key}  {name} seed {request.seed}  {request.preset or ''}, {where}{problem}"
+    return f"{job.state:<12}{queued.key}  {name} seed {request.seed}  {request.preset or ''}, {_where(job)}{problem}"
 
 
 def _plain_job(job: SeenJob) -> dict[str, object]:
@@ -78,18 +90,23 @@ def _plain_job(job: SeenJob) -> dict[str, object]:
     }
 
 
-def _line(entry: RunEntry, names: Mapping[tuple[str, str], str]) -> str:
+def _line(entry: RunEntry, names: Mapping[tuple[str, str], str], by_run: Mapping[str, SeenJob]) -> str:
     dataset = names.get((entry.dataset, entry.images), entry.dataset)
     name = f"{dataset}/{entry.method}" + (f":{entry.variant}" if entry.variant else "")
     said = (entry.preset, entry.protocol, entry.views, f"{entry.image_size} px" if entry.image_size else "")
     settings = ", ".join(text for text in said if text and text != "none")
     seed = entry.seed if entry.settings else "?"
     problem = f"  {entry.problem}" if entry.problem else ""
-    return f"{entry.status:<12}{entry.run_id}  {name} seed {seed}  {settings}{problem}"
+    # A run that was interrupted may have its next attempt in the queue.
+    job = _job_of(entry, by_run)
+    where = f"  {job.state}: {_where(job)}" if job is not None else ""
+    return f"{entry.status:<12}{entry.run_id}  {name} seed {seed}  {settings}{problem}{where}"
 
 
-def _plain(entry: RunEntry) -> dict[str, object]:
+def _plain(entry: RunEntry, by_run: Mapping[str, SeenJob]) -> dict[str, object]:
     known = bool(entry.settings)
+    job = _job_of(entry, by_run)
+    engine = {"engine": job.queued.engine, "engine_job": job.queued.engine_job, "job_status": job.state} if job else {}
     return {
         "run_id": entry.run_id,
         "path": entry.place,
@@ -101,4 +118,5 @@ def _plain(entry: RunEntry) -> dict[str, object]:
         "preset": entry.preset if known else None,
         "protocol": entry.protocol if known else None,
         "seed": entry.seed if known else None,
+        **engine,
     }

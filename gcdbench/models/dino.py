@@ -31,7 +31,10 @@ def load_dino(weights: str | None = None, *, argument: str) -> TimmBackbone:
     if weights != NO_WEIGHTS:
         path, digest = locate_dino(argument, weights)
         load_exactly(whole, read_dino(path), path)
-    return assemble(argument, whole, digest)
+    network = assemble(argument, whole, digest)
+    # The published code trains what is called a block, and nothing else of the transformer.
+    network.tail.get_submodule("part.norm").requires_grad_(False)
+    return network
 
 
 def read_dino(path: Path) -> dict[str, Any]:

@@ -95,4 +95,5 @@ def load_vit_b16(weights: str | None = None) -> ViTB16:
     network = ViTB16(whole)
     network.weights_sha256 = digest
     network.prefix.requires_grad_(False).eval()
+    network.tail.get_submodule("norm").requires_grad_(False)  # the published code trains the block alone
     return network

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from gcdbench.reporting.records import CellRecord
 
 ISSUE_MARK = "§"
 """Stands behind the dataset of runs that were made in spite of known data issues."""
 SHOWN_ISSUES = 2
+
+
+class OnImages(Protocol):
+    """A run, as far as it says on which images it was made."""
+
+    @property
+    def dataset(self) -> str:
+        """The dataset's name."""
+
+    @property
+    def images(self) -> str:
+        """Key of its image store."""
+
+    @property
+    def image_size(self) -> int:
+        """Side of the stored images."""
 
 
 def issue_notes(records: Sequence[CellRecord]) -> list[str]:
@@ -27,7 +44,7 @@ def issue_notes(records: Sequence[CellRecord]) -> list[str]:
     return notes
 
 
-def told_apart(records: Iterable[CellRecord]) -> dict[tuple[str, str], str]:
+def told_apart(records: Iterable[OnImages]) -> dict[tuple[str, str], str]:
     """(dataset, images) -> the dataset's name, with a short digest of its images where other images share the name.
 
     The same images at another size are stored apart as well, so only those of one size are compared.

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gcdbench.core.identity import digest
 from gcdbench.runs.old_mapping import OldMapping
 
 if TYPE_CHECKING:
@@ -176,6 +177,19 @@ class Identified:
     def weights_sha256(self) -> str:
         """Digest of the weights the run started from; empty without a backbone."""
         return str(self.identity.get("weights_sha256", ""))
+
+    @property
+    def rules(self) -> str:
+        """Digest of the protocol's rules, but for the seed of the split."""
+        return digest({key: value for key, value in self.identity["protocol"].items() if key != "split_seed"})
+
+    @property
+    def experiment(self) -> str:
+        """Digest of everything that names the run but its seed and its split: runs that share it are replicates."""
+        named = {
+            key: value for key, value in self.identity.items() if key not in ("seed", "manifest_sha256", "protocol")
+        }
+        return digest({**named, "rules": self.rules})
 
     @property
     def method_version(self) -> str:

@@ -174,7 +174,11 @@ class Engine:
             return values
         culprits = [f"the loss '{name}'" for name, value in values.items() if not math.isfinite(value)]
         told = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
-        hint = "try a smaller learning rate, or look at the loss that is named"
+        # No learning rate has had an effect before the first step is taken.
+        rate = "try a smaller learning rate, or " if self.total_steps else ""
+        hint = f"{rate}look at the {'loss that is named' if culprits else 'losses: one has no finite slope'}"
+        if not self.total_steps:
+            hint += ", the weights that the run starts from, and the images of the first batch"
         if self.ctx.checkpoint_dir is not None and self.world.main:
             path = self.ctx.checkpoint_dir / checkpoint.FAILED
             checkpoint.write_state(path, self._state())

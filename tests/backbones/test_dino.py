@@ -184,3 +184,13 @@ def test_missing_files_name_the_published_one(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(WeightsError, match=r"_pretrain\.pth"):
             spec.weights_sha256(None, load=False)
         assert spec.weights_sha256("none", load=False) == "none"
+
+
+@pytest.mark.parametrize("name", ["dino-vits16", "dinov2-vits14", "vit-b16"])
+def test_the_last_block_trains_and_nothing_else(name: str) -> None:
+    """As in the published code, which frees what is called a block: the final norm stays."""
+    backbone = get_manager().get("backbones", name).load()("none")
+    trained = {key for key, value in backbone.named_parameters() if value.requires_grad}
+    assert trained
+    assert all("block" in key for key in trained)
+    assert any(key.endswith("norm.weight") for key, _ in backbone.tail.named_parameters())

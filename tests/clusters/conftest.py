@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.clusters.namespaces import nothing_listens_outside
 from tests.clusters.sweeps import finished, gcdbench, write_suite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +23,25 @@ def _this_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, known)]))
     monkeypatch.setenv("GCDBENCH_CHECKPOINT_SECONDS", "0.5")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _marked() -> Iterator[str]:
+    """Every process that a test starts has this in its environment, daemons included."""
+    name, value = "CLUSTER_TESTS", f"of-{os.getpid()}"
+    os.environ[name] = value
+    yield f"{name}={value}"
+    del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def _unreachable(_marked: str) -> Iterator[None]:
+    """Nothing that a test starts can be reached from outside."""
+    if shutil.which("ss") is None:
+        yield
+        return
+    with nothing_listens_outside(_marked):
+        yield
 
 
 @pytest.fixture(scope="session")

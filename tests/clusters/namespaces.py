@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +65,39 @@ def require_only_loopback(space: Namespace) -> None:
     """Nothing in the namespace can be reached from outside: there is no other interface than ``lo``."""
     names = [line.split(":")[1].strip() for line in space.call("ip", "-o", "link").splitlines()]
     assert names == ["lo"]
+
+
+def listeners(*command: str) -> list[tuple[str, list[int]]]:
+    """(address, process ids) of everything that listens on TCP, where ``command`` leads, as ``ss`` tells."""
+    found = subprocess.run([*command, "ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in found.splitlines()]
+    return [(words[3].rpartition(":")[0], [int(pid) for pid in re.findall(r"pid=(\d+)", words[-1])]) for words in lines]
+
+
+@contextmanager
+def nothing_listens_outside(mark: str) -> Iterator[None]:
+    """While the block lasts, no process with ``mark`` in its environment listens in this namespace beyond loopback."""
+    reached: set[str] = set()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(1.0):
+            for address, pids in listeners():
+                if not address.strip("[]").startswith(("127.", "::1")):
+                    reached.update(f"{address} of {pid}" for pid in pids if _has(pid, mark))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not reached
+
+
+def _has(pid: int, mark: str) -> bool:
+    try:
+        return mark.encode() in Path("/proc", str(pid), "environ").read_bytes()
+    except OSError:
+        return False

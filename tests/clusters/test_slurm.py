@@ -12,7 +12,7 @@ import pytest
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.events import Resumed
 from gcdbench.runs.record import DONE, FAILED, INTERRUPTED
-from tests.clusters.namespaces import require_namespaces, require_only_loopback
+from tests.clusters.namespaces import listeners, require_namespaces, require_only_loopback
 from tests.clusters.slurm_cluster import PROGRAMS, SlurmCluster, slurm_cluster, wait_for
 from tests.clusters.sweeps import finished, gcdbench, in_training, write_suite
 
@@ -28,6 +28,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     require_namespaces(PROGRAMS)
     with slurm_cluster(tmp_path_factory.mktemp("slurm")) as found:
         require_only_loopback(found.space)
+        # The namespace is where they listen: the controller and two nodes.
+        assert len(listeners(*found.space.command())) >= 3
         yield found
 
 
@@ -89,6 +91,37 @@ def test_a_time_limit_writes_a_checkpoint_and_the_run_goes_on_until_it_is_given_
     assert "ended its job 2 times" in record.error
     assert (run.path / "checkpoint" / "latest.pt").is_file()
     assert [event.total_steps > 0 for event in record.events if isinstance(event, Resumed)] == [True]
+
+
+def test_a_job_that_slurm_begins_again_too_often_is_a_failed_run_with_its_reason(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    write_suite(tmp_path, epochs=LONG)
+    process = sweep(cluster, tmp_path, "--seeds", 0, "--executor-set", "time=10", "--executor-set", "attempts=1")
+    wait_for(lambda: in_training(tmp_path / "runs"), "a run in training", 240)
+    [(job, _, _)] = cluster.queue()
+    cluster.call("scontrol", "requeue", job)  # as for a job that makes room for another
+    assert process.wait(timeout=300) == 1, said(tmp_path)
+    record = only_run(tmp_path / "runs").record()
+    assert record.status == FAILED
+    assert "the run was begun once" in record.error
+    assert record.error in said(tmp_path)
+    wait_for(lambda: not cluster.queue(), "an empty queue")
+
+
+def test_a_time_limit_of_a_job_of_two_nodes_leaves_a_run_that_can_be_resumed(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    write_suite(tmp_path, epochs=LONG)
+    options = ("nodes=2", "time=1", "warning=30", "attempts=1", "setup=export GLOO_SOCKET_IFNAME=lo")
+    words = [word for option in options for word in ("--executor-set", option)]
+    process = sweep(cluster, tmp_path, "--seeds", 0, *words, GCDBENCH_CHECKPOINT_SECONDS="10000")
+    assert process.wait(timeout=240) == 1, said(tmp_path)
+    run = only_run(tmp_path / "runs")
+    # Not the error of a process that missed the other one.
+    assert "before the run was done" in run.record().error
+    assert (run.path / "checkpoint" / "latest.pt").is_file()
+    wait_for(lambda: not cluster.queue(), "an empty queue")
 
 
 def test_submitted_and_left_alone_it_is_seen_from_elsewhere_and_continued(

@@ -86,7 +86,10 @@ def test_no_protocol_of_any_dataset_differs_from_what_identities_hold(manager: P
             share = 0.2 if dataset == "kvasir" else 0.5
             expected["paper-stated"] = identity_card(name="paper-stated", old_count=count)
             expected["paper-implied"] = identity_card(name="paper-implied", old_count=count, label_fraction=share)
-        made = {name: named_protocol(name, card, dataset).card() for name in protocol_names(card)}
+        younger = {"drawn"}  # than any stored run
+        made = {
+            name: named_protocol(name, card, dataset).card() for name in protocol_names(card) if name not in younger
+        }
         assert made == expected, dataset
         assert all(list(found) == list(identity_card()) for found in made.values())
         assert default_protocol(card) == ("half" if count is None else "paper-stated")

@@ -137,7 +137,9 @@ def test_the_table_of_a_third_partys_suite_has_its_runs_and_reported_numbers(
 ) -> None:
     manager = PluginManager(points=[], files=[plugin()])
     for seed in (0, 1):
-        request = Request(method="simgcd", dataset="phantom", preset="short", seed=seed)
+        request = Request(
+            method="simgcd", dataset="phantom", preset="short", seed=seed, overrides={"protocol.split_seed": seed}
+        )
         write_fake_run(tmp_path / "runs", FakeRun(request=request), manager)
     table = suite_table(load_suite("table", manager), cell_records(load_runs(tmp_path / "runs")), manager)
     entry = table.entry("simgcd", "phantom", "all")

@@ -22,11 +22,13 @@ from gcdbench.runs.executors.devices import visible_gpus
 from gcdbench.runs.executors.inline import InlineExecutor
 from gcdbench.runs.executors.process import ProcessExecutor
 from gcdbench.runs.placement import Placement
+from gcdbench.runs.record import INTERRUPTED
 from gcdbench.runs.request import Request
 
 TOY = """
 import os, time
 from gcdbench.api import Prediction
+from gcdbench.core.errors import PeerLost
 from gcdbench.plugins import MethodSpec, hookimpl
 
 
@@ -37,6 +39,8 @@ class Toy:
     def fit(self, data):
         if os.environ.get("TOY") == "fails":
             raise ValueError("toy failure")
+        if os.environ.get("TOY") == "is left alone":
+            raise PeerLost("nobody answers")
         if os.environ.get("TOY") in ("sleeps", "talks"):
             for _ in range(1200):
                 self.ctx.log({"type": "note", "message": "still here"})
@@ -95,6 +99,15 @@ def test_whatever_a_method_raises_is_the_outcome_of_its_job_with_file_and_line(
     outcomes = InlineExecutor().run([nowhere, job], parallel=1, listener=lambda job, event: None)
     assert ["There is no dataset named 'nowhere'" in o.error for o in outcomes] == [True, False]
     assert not outcomes[1].error
+
+
+def test_a_run_that_lost_its_other_processes_is_interrupted_and_not_failed(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY", "is left alone")
+    [outcome] = InlineExecutor().run([job], parallel=1, listener=lambda job, event: None)
+    assert outcome.error == INTERRUPTED
+    assert only_run(job).status() == INTERRUPTED
 
 
 def vanish(worker: subprocess.Popen[bytes]) -> None:

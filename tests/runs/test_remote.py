@@ -456,6 +456,14 @@ def test_status_shows_jobs_that_have_not_begun(
     shown = json.loads(cli("status", "--json", "--runs", job.placement.runs).stdout)
     assert {entry["seed"]: entry["status"] for entry in shown} == {0: "queued", 1: "lost"}
     assert "1 lost, 1 queued" in cli("status", "--runs", job.placement.runs).stdout
+    # A run that was interrupted and whose next attempt is queued has one line, which tells both.
+    directory = _unfinished_run(job)
+    said_path(queue.file(request_key(job.request)), 1).write_text(encode_event(Begun(path=str(directory.path))) + "\n")
+    shown = {entry["seed"]: entry for entry in json.loads(cli("status", "--json", "--runs", job.placement.runs).stdout)}
+    assert len(shown) == 2
+    assert shown[0]["status"] != "queued"
+    assert (shown[0]["job_status"], shown[0]["engine_job"]) == ("queued", "7_0")
+    assert "queued: slurm job 7_0, attempt 1 of 1" in cli("status", "--runs", job.placement.runs).stdout
 
 
 def test_an_executor_without_options_takes_none() -> None:

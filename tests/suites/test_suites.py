@@ -190,6 +190,7 @@ def test_names_that_a_suite_does_not_have_are_refused(small, manager):
         (lambda t: 'reported = "printed.csv"\n' + t, "names 'printed.csv', which is not beside it"),
         (lambda t: "stand_in_dataset = 1\n" + t, "'stand_in_dataset' must be a text"),
         (lambda t: t.replace("[[rows]]\n", "[[rows]]\nset_in.laptpo = { lr = 1.0 }\n", 1), "no preset 'laptpo'"),
+        (lambda t: t.replace("[[rows]]\n", "[[rows]]\nset_on.kvasri = { lr = 1.0 }\n", 1), "no column 'kvasri'"),
     ],
 )
 def test_wrong_files_are_one_sentence(tmp_path, manager, change, message):

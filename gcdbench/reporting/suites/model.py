@@ -27,7 +27,7 @@ SPLIT_SEED = "protocol.split_seed"
 class SuiteRow:
     """One line: a method with its settings, and the published line it is compared with.
 
-    settings_in adds to the settings under one preset, by its name.
+    settings_in adds to the settings under one preset, by its name; settings_on on one dataset, by its name.
     executor: options of an executor for this row's jobs, by the executor's name.
     group and x place the row in a curve: ``group`` names the panel, ``x`` the position.
     """
@@ -38,6 +38,7 @@ class SuiteRow:
     variant: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     settings_in: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings_on: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     executor: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     reported_method: str = ""
     reported_variant: str = ""
@@ -131,7 +132,13 @@ def request_for(
         protocol=protocol or column.protocol or suite.protocol,
         k_policy=suite.k_policy,
         seed=seed,
-        overrides={**drawn, **preset.settings, **row.settings, **row.settings_in.get(preset.name, {})},
+        overrides={
+            **drawn,
+            **preset.settings,
+            **row.settings,
+            **row.settings_on.get(column.dataset, {}),
+            **row.settings_in.get(preset.name, {}),
+        },
     )
 
 

@@ -96,6 +96,9 @@ class _Reader:
             for name in row.settings_in:
                 if name not in presets:
                     raise self.refuse(f"row '{row.key}' has 'set_in.{name}', but there is no preset '{name}'")
+            for name in row.settings_on:
+                if name not in {column.dataset for column in columns}:
+                    raise self.refuse(f"row '{row.key}' has 'set_on.{name}', but there is no column '{name}'")
         scores = self.texts(top, "scores", ("all", "old", "new"))
         if not scores:
             raise self.refuse("'scores' must name at least one score")
@@ -149,7 +152,18 @@ class _Reader:
         return value
 
     def row(self, item: object) -> SuiteRow:
-        known = ("key", "title", "method", "variant", "set", "set_in", "executor", "reported", "reported_variant")
+        known = (
+            "key",
+            "title",
+            "method",
+            "variant",
+            "set",
+            "set_in",
+            "set_on",
+            "executor",
+            "reported",
+            "reported_variant",
+        )
         table = self.only(item, known, "a row")
         method = self.text(table, "method")
         key = self.text(table, "key", method)
@@ -159,15 +173,16 @@ class _Reader:
             method=method,
             variant=self.optional(table, "variant"),
             settings=self.only_table(table, "set"),
-            settings_in={name: self.only_table(table["set_in"], name) for name in self.only_table(table, "set_in")},
-            executor=self.executor(table),
+            settings_in=self.tables_of(table, "set_in"),
+            settings_on=self.tables_of(table, "set_on"),
+            executor=self.tables_of(table, "executor"),
             reported_method=self.text(table, "reported", ""),
             reported_variant=self.text(table, "reported_variant", ""),
         )
 
-    def executor(self, table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Options of executors, as in ``executor.slurm = { time = 600 }``."""
-        options = self.only_table(table, "executor")
+    def tables_of(self, table: Mapping[str, Any], key: str) -> dict[str, dict[str, Any]]:
+        """Settings by a second name, as in ``executor.slurm = { time = 600 }``."""
+        options = self.only_table(table, key)
         return {name: self.only_table(options, name) for name in options}
 
     def sweep(self, item: object) -> list[SuiteRow]:
@@ -187,7 +202,7 @@ class _Reader:
                 method=method,
                 variant=self.optional(table, "variant"),
                 settings={**self.only_table(table, "set"), setting: value},
-                executor=self.executor(table),
+                executor=self.tables_of(table, "executor"),
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
                 group=title,

@@ -8,7 +8,7 @@ from gcdbench.core.errors import ConfigError
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.spent import SPENT
-from gcdbench.reporting.statistics import PairedDifference, holm, paired_difference
+from gcdbench.reporting.statistics import PairedDifference, holm, paired_difference, pairs_needed
 from gcdbench.reporting.tables.build import Runs, finished, scores_by_seed, standing_notes
 from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
 
@@ -67,9 +67,29 @@ def difference_table(
         scores=tuple(shown),
         entries=entries,
         catalogue=catalogue,
-        notes=(*notes, *standing_notes(entries), explained),
+        notes=(*notes, *standing_notes(entries), explained, *_too_few(entries, columns)),
         reference=label,
     )
+
+
+def _too_few(entries: dict[tuple[str, str, str], Entry], columns: Sequence[ColumnHead]) -> list[str]:
+    """One sentence for the columns in which no difference, however large, could be significant."""
+    short: dict[tuple[int, int], list[str]] = {}
+    for column in columns:
+        counts: dict[str, list[int]] = {}  # pairs of each row, by the score whose rows are tested together
+        for (_, key, score), entry in entries.items():
+            if key == column.key and entry.n:
+                counts.setdefault(score, []).append(entry.n)
+        if not counts:
+            continue
+        pairs, rows = max(max(found) for found in counts.values()), min(len(found) for found in counts.values())
+        if pairs < (needed := pairs_needed(rows, LEVEL)):
+            short.setdefault((pairs, needed), []).append(column.title)
+    return [
+        f"{', '.join(filter(None, titles)) or 'Here'}: n = {pairs} is too small for any p ≤ {LEVEL:g}, however large a "
+        f"difference is; with so many rows it takes {needed} shared seeds."
+        for (pairs, needed), titles in short.items()
+    ]
 
 
 def _adjusted(found: dict[str, PairedDifference | None]) -> dict[str, float]:

@@ -15,14 +15,19 @@ from gcdbench.runs.strict_json import write_sealed
 
 def reason_to_give_up(queued: QueuedJob, *, began: bool, last_words: str) -> str:
     """Why a job is not submitted again. began: whether its worker ever said a word."""
-    times = "once" if queued.attempt == 1 else f"{queued.attempt} times"
     words = f" ({last_words.rstrip('.')})" if last_words else ""
     if began:
         ended, advice = "before the run was done", "allow more time or memory, or more 'attempts'"
     else:
         ended = "and its worker never began"
         advice = "'gcdbench doctor --cluster' tells whether workers see the store and have the same installation"
-    return f"{queued.engine} ended its job {times} {ended}, last as job {queued.engine_job}{words}; {advice}"
+    often = times(queued.attempt)
+    return f"{queued.engine} ended its job {often} {ended}, last as job {queued.engine_job}{words}; {advice}"
+
+
+def times(count: int) -> str:
+    """How often, in words that fit a sentence."""
+    return "once" if count == 1 else f"{count} times"
 
 
 def give_up(run: str, reason: str) -> None:

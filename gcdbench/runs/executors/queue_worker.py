@@ -141,7 +141,7 @@ def _too_many_starts(file: Path, queued: QueuedJob, environment: Mapping[str, st
     SLURM starts a job again whose node has failed or that made room for another, under the same number: such starts
     count as attempts.
     """
-    from gcdbench.runs.executors.giving_up import give_up
+    from gcdbench.runs.executors.giving_up import give_up, times
     from gcdbench.runs.executors.queue import Said, said_path
 
     text = environment.get("SLURM_RESTART_COUNT", "0")
@@ -149,7 +149,7 @@ def _too_many_starts(file: Path, queued: QueuedJob, environment: Mapping[str, st
     if starts <= queued.attempts:
         return ""
     reason = (
-        f"the run was begun {starts - 1} times and its job was ended each time (a node failed, or other jobs came "
+        f"the run was begun {times(starts - 1)} and its job was ended each time (a node failed, or other jobs came "
         f"first); 'attempts' allows {queued.attempts}"
     )
     if _is_first_rank():

@@ -1,11 +1,17 @@
-"""Registers the suites of natural images with gcdbench. The datasets themselves are part of gcdbench."""
+"""Registers the suites and the setting of the literature with gcdbench. The datasets are part of gcdbench."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gcdbench.plugins import SuiteSpec, hookimpl
+from gcdbench.plugins import PresetSpec, SuiteSpec, hookimpl
 from gcdbench_natural import study
+
+
+@hookimpl
+def gcdbench_presets() -> Iterable[PresetSpec]:
+    """The setting in which the published numbers were made."""
+    return [study.LITERATURE]
 
 
 @hookimpl

@@ -54,7 +54,7 @@ def test_every_published_number_has_a_source_and_a_column() -> None:
     assert {row["method"] for row in rows()} == methods
     assert all(len(row["source"]) > 10 for row in rows())
     keys = [(row["method"], row["dataset"]) for row in rows()]
-    assert len(set(keys)) == len(keys) == 20
+    assert len(set(keys)) == len(keys) == 21
 
 
 def test_published_rows_are_possible() -> None:
@@ -81,3 +81,36 @@ def test_a_sweep_says_what_is_missing(cli, tmp_path: Path) -> None:
     imported = cli("data", "split", "import", "--format", "ssb", tmp_path / "aircraft.json", "fgvc-aircraft")
     assert imported.exit_code == 0, imported.output
     assert "fgvc-aircraft" in cli("sweep", "natural/main", "--preset", "laptop", "--dry-run").output
+
+
+def test_the_preset_is_what_the_published_scripts_share(cli) -> None:
+    """Written down from the scripts: a default that changes must not change this setting with it."""
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.runs.plan import make_plan
+    from gcdbench.runs.request import Request
+
+    request = Request(method="simgcd", dataset="cifar100", preset="dino-vitb16")
+    plan = make_plan(request, get_manager())
+    assert (plan.settings.backbone, plan.settings.weights) == ("dino-vitb16", None)
+    assert (plan.settings.image_size, plan.settings.views, plan.settings.augmentation) == (224, "online", "geometric")
+    training = plan.training
+    assert (training.epochs, training.batch_size, training.lr, training.momentum) == (200, 128, 0.1, 0.9)
+    assert (training.weight_decay, training.lr * training.min_lr_ratio) == (5e-5, pytest.approx(1e-4))
+
+
+def test_rows_have_the_settings_of_the_published_scripts(cli) -> None:
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.suites.model import request_for
+    from gcdbench.reporting.suites.read import load_suite
+
+    suite = load_suite("natural/main", get_manager())
+    preset = suite.preset("dino-vitb16")
+    weights = {
+        (row.method, column.dataset): request_for(suite, row, column, preset, 0).overrides.get("memax_weight")
+        for row in suite.rows
+        for column in suite.columns
+    }
+    assert {weights["gcd", column.dataset] for column in suite.columns} == {None}
+    assert (weights["simgcd", "cifar100"], weights["legogcd", "cifar100"]) == (4.0, 2.0)
+    assert {weights[method, "cub-200-2011"] for method in ("simgcd", "legogcd")} == {2.0}
+    assert {weights[method, "herbarium-19"] for method in ("simgcd", "legogcd")} == {1.0}

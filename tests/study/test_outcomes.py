@@ -1,0 +1,68 @@
+"""The rule that was committed before the runs: what it decides, and what it leaves open."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.medxplore.outcomes import FAILURE, Spread, decide, exchange, failure_text, overall
+
+SPLITS = range(11, 21)
+
+
+def rows(all_: list[float], false_old: list[float]) -> dict[int, dict[str, float]]:
+    found = zip(SPLITS, all_, false_old, strict=True)
+    return {seed: {"all": a, "false_old": f} for seed, a, f in found}
+
+
+REFERENCE = rows([89.0] * 10, [1.5] * 10)
+
+
+@pytest.mark.parametrize(
+    ("all_", "false_old", "said"),
+    [
+        ([1.0 + i / 10 for i in range(10)], [-0.5 - i / 10 for i in range(10)], "better"),
+        ([-1.0 - i / 10 for i in range(10)], [0.5 + i / 10 for i in range(10)], "worse"),
+        ([0.1, -0.1] * 5, [0.5 + i / 10 for i in range(10)], "worse in one primary outcome, undecided in the other"),
+        ([0.1, -0.1] * 5, [-0.1, 0.1] * 5, "not distinguishable"),
+        ([1.0 + i / 10 for i in range(10)], [0.5] * 10, "better in one primary outcome and worse in the other"),
+        # Above in seven of ten is not enough for the sign test, however large the seven are.
+        ([9.0] * 7 + [-0.1] * 3, [0.0] * 10, "not distinguishable"),
+    ],
+)
+def test_both_tests_must_reject(all_: list[float], false_old: list[float], said: str) -> None:
+    method = rows([89.0 + value for value in all_], [1.5 + value for value in false_old])
+    assert overall(decide(method, REFERENCE), 10) == said
+
+
+def test_nothing_is_decided_before_every_split_is_there() -> None:
+    some = {seed: values for seed, values in rows([99.0] * 10, [0.0] * 10).items() if seed < 20}
+    assert "9 of 10" in overall(decide(some, REFERENCE), 10)
+    assert "0 of 10" in overall(decide({}, REFERENCE), 10)
+
+
+def test_both_p_values_are_corrected_for_two_outcomes() -> None:
+    method = rows([90.0] * 10, [1.5, 1.6] * 5)
+    found = decide(method, REFERENCE)
+    assert found["all"].sign == pytest.approx(2 * 2 / 2**10)  # the smaller of two, so times two
+    assert found["all"].flip == pytest.approx(2 * 2 / 2**10)
+
+
+def test_exchange_counts_pairs_of_new_classes_only() -> None:
+    confusion = np.array([[10, 90, 0, 0], [0, 50, 0, 0], [5, 0, 60, 35], [0, 0, 15, 85]], dtype=float)
+    moved = max(
+        (confusion[i, j] + confusion[j, i]) / (confusion[i].sum() + confusion[j].sum())
+        for i in range(2, 4)
+        for j in range(2, 4)
+        if i != j
+    )
+    assert exchange(confusion, 2) == pytest.approx(100 * moved)
+    assert exchange(confusion, 4) == 0.0  # no class is new
+
+
+def test_medians_and_failures_say_what_their_number_allows() -> None:
+    assert Spread(values=(1.0, 5.0, 3.0)).text() == "3.0 (1.0 to 5.0)"
+    assert Spread(values=(4.0,)).text() == "4.0"
+    assert Spread(values=tuple(map(float, range(10)))).text() == "4.5 [1.0, 8.0]"
+    assert failure_text([FAILURE, FAILURE - 0.01, 30.0]) == "2 of 3"
+    assert failure_text([0.0] * 10).startswith("0 of 10 [0, ")
