@@ -192,18 +192,28 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
 }
 
 
-def write_tables(results: dict[str, Any], document: Path | None) -> str:
-    """All tables as text; also put between the marks of ``document``."""
+EARLIER = Path(__file__).parent / "earlier.json"
+"""Sections measured before, on another machine."""
+
+
+def describe_results(results: dict[str, Any]) -> list[str]:
+    """What was measured on one machine: a line on it, and a table for each section."""
     machine = results["machine"]
-    versions = machine["packages"]
     dates = ", ".join(sorted({when["date"] for when in results["when"].values()}))
-    parts = [
-        f"Measured {dates} on {machine['cores']} cores ({machine['cpu']}), torch {versions['torch']},"
+    first = (
+        f"Measured {dates} on {machine['cores']} cores ({machine['cpu']}), torch {machine['packages']['torch']},"
         f" {machine['kernels']} kernels, {machine['images']} images."
-    ]
-    parts += [describe(results[name]) for name, describe in DESCRIBE.items() if name in results]
+    )
+    return [first, *(describe(results[name]) for name, describe in DESCRIBE.items() if name in results)]
+
+
+def write_tables(results: dict[str, Any], document: Path | None) -> str:
+    """All tables as text; also put between the marks of ``document``, those of another machine after them."""
+    parts = describe_results(results)
+    if document is not None and EARLIER.is_file():
+        parts += ["### Earlier, on another machine", *describe_results(json.loads(EARLIER.read_text(encoding="utf-8")))]
     machines = gather(results, json.loads(MACHINES.read_text(encoding="utf-8")))
-    parts += ["Whole runs against the published style on every machine measured:", table(*describe_machines(machines))]
+    parts += ["### Every machine", "Whole runs against the published style:", table(*describe_machines(machines))]
     text = "\n\n".join(parts)
     if document is not None:
         put_between_marks(text, document)
