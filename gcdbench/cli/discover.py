@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for predictions.csv, gallery.html and names.toml.",
 )
-@click.option("--truth", type=click.Path(path_type=Path, dir_okay=False), help="CSV with path and label, to score by.")
+@click.option(
+    "--truth",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="CSV with path and label, to score by.",
+)
 @click.option("--variant", help="Named settings of the method.")
 @preset_option
 @click.option("--backbone", help="Backbone ('gcdbench list backbones').")
@@ -90,7 +94,7 @@ def command(
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.core.config import parse_assignment
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.reporting.discovery import write_discovery
+    from gcdbench.reporting.discovery import prepare_folder, write_discovery
     from gcdbench.runs.discover import DiscoveryRequest, plan_discovery, run_discovery
     from gcdbench.runs.observers.watch import require_observers
     from gcdbench.runs.placement import Placement
@@ -123,6 +127,7 @@ def command(
         observe=observe,
     )
     discovery = plan_discovery(request, manager)
+    prepare_folder(out)
     if not quiet and not as_json:
         say(_headline(discovery))
     with ProgressDisplay(quiet=quiet) as display:
@@ -175,8 +180,9 @@ def _lines(discovery: Discovery, found: Discovered, written: Written) -> list[st
     lines = [f"Found the finished run {record.path} again: nothing was trained."] if found.result.reused else []
     lines += [f"{count:6d}  {name}" for name, count in Counter(written.predictions.name).most_common()]
     how = "estimated" if record.k_policy == "estimated" else "given"
+    filled = len(set(written.predictions.cluster.tolist()))
     lines.append(
-        f"{len(written.predictions)} images in {len(set(written.predictions.cluster.tolist()))} clusters, "
+        f"{len(written.predictions)} images in {filled} cluster{'' if filled == 1 else 's'}, "
         f"{written.new} of them new; the number of clusters, {written.k}, was {how}."
     )
     if record.scores is not None:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gcdbench.cli.echo import say
-from gcdbench.cli.options import runs_option
+from gcdbench.cli.options import data_root_option, runs_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from gcdbench.runs.directory import RunDirectory
+
 OF_SUITES = ("errors", "bars", "curves")
-OF_RUNS = ("confusion", "training", "tsne")
+OF_RUNS = ("confusion", "training", "tsne", "examples")
 
 
 @click.command("figure")
@@ -27,6 +29,7 @@ OF_RUNS = ("confusion", "training", "tsne")
 @click.option("--protocol", help="Protocol of a suite's runs (default: the suite's).")
 @click.option("--seeds", help="Seeds of a suite's runs, for example 0-4.")
 @click.option("--test", "inductive", is_flag=True, help="Scores on the untouched test part instead of D_u.")
+@data_root_option
 @runs_option
 def command(
     kind: str,
@@ -36,13 +39,14 @@ def command(
     protocol: str | None,
     seeds: str | None,
     inductive: bool,
+    data_root: Path | None,
     runs: Path,
 ) -> None:
     """Draw a figure.
 
     \b
     Of a suite:  errors (2×2 maps of the error decomposition), bars (accuracies), curves (swept settings).
-    Of runs:     confusion, training (losses by epoch), tsne (the stored embedding).
+    Of runs:     confusion, training (losses by epoch), tsne (the stored embedding), examples (old, new, false-old).
     """
     from gcdbench.core.errors import ConfigError
     from gcdbench.reporting.figures.style import save
@@ -55,7 +59,7 @@ def command(
     if kind in OF_SUITES:
         figure = _of_suite(kind, targets, runs, preset, protocol, seeds, evaluation)
     else:
-        figure = _of_runs(kind, targets, runs, evaluation)
+        figure = _of_runs(kind, targets, runs, evaluation, data_root)
     path = output or Path(f"{kind}-{Path(targets[0]).stem}.svg")
     save(figure, path)
     say(f"Wrote {path}")
@@ -100,7 +104,7 @@ def _of_suite(
     return bar_figure(table) if kind == "bars" else curve_figure(table, suite)
 
 
-def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str) -> Figure:
+def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str, data_root: Path | None) -> Figure:
     from gcdbench.core.errors import ConfigError
     from gcdbench.reporting.figures.sources import confusion_figure, embedding_figure, training_figure
     from gcdbench.runs.directory import RunDirectory
@@ -111,4 +115,42 @@ def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str) -
         return training_figure(directories)
     if len(directories) != 1:
         raise ConfigError(f"A figure of kind '{kind}' is drawn of one run.")
+    if kind == "examples":
+        return _of_images(directories[0], evaluation, data_root)
     return (confusion_figure if kind == "confusion" else embedding_figure)(directories[0], evaluation)
+
+
+def _of_images(directory: RunDirectory, evaluation: str, data_root: Path | None) -> Figure:
+    """Images of the run's own dataset, which must be here, by what became of them."""
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.explain.confusion import assigned_classes, old_and_new_examples
+    from gcdbench.reporting.explain.images import open_images, require_same_images
+    from gcdbench.reporting.figures.examples import Example, draw_examples
+    from gcdbench.runs.predictions import load_predictions
+    from gcdbench.runs.reader import read_config
+
+    record = directory.record()
+    scored = load_predictions(record, evaluation)
+    images = open_images(
+        str(read_config(record).get("dataset") or record.dataset),
+        get_manager(),
+        image_size=record.image_size,
+        options=record.dataset_options,
+        data_root=data_root,
+    )
+    require_same_images(images, record.images)
+    names, answers = record.split.classes, assigned_classes(scored)
+    titles = {
+        "old": "old: has labelled images, and was named",
+        "new": "new: nobody has labelled it, and it was found",
+        "false-old": "false-old: new, and taken for an old class",
+    }
+
+    def example(place: int) -> Example:
+        truth, answer = int(scored.y_true[place]), int(answers[place])
+        caption = names[truth] if truth == answer else f"{names[truth]}\ntaken for\n{names[answer]}"
+        return Example(pixels=images.pixels(scored.ids[[place]])[0], caption=caption)
+
+    chosen = old_and_new_examples(scored, count=5)
+    groups = {titles[name]: [example(int(place)) for place in places] for name, places in chosen.items()}
+    return draw_examples(groups, f"{record.title}: what became of unlabelled images")

@@ -190,6 +190,14 @@ def _execute(execution: Execution, *, quiet: bool) -> RunResult:
         return execute(replace(execution, listener=display))
 
 
+def next_step(method: str) -> str:
+    """What to do with a number that stands alone: the last line of a run."""
+    other = "simgcd" if method != "simgcd" else "kmeans"
+    return (
+        f"Next: compare (the same command with --method {other}, then 'gcdbench table'), or look ('gcdbench report')."
+    )
+
+
 def _print_result(result: RunResult) -> None:
     from gcdbench.cli.present import score_lines
 
@@ -202,3 +210,4 @@ def _print_result(result: RunResult) -> None:
         say(line)
     if not result.reused:
         say(f"Stored in {result.directory.path}")
+    say(next_step(result.record.method))

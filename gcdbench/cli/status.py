@@ -38,11 +38,21 @@ def command(runs: Path, as_json: bool) -> None:
         say(f"No runs in '{runs}' yet; 'gcdbench run --method kmeans --dataset phantom' makes one.")
         return
     counts = Counter([entry.status for entry in entries] + [job.state for job in waiting])
-    names = told_apart(entries)
+    names, settings = told_apart(entries), _settings(entries)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    say(
-        "\n".join(map(one_line, [*(_line(entry, names, by_run) for entry in entries), *map(_job_line, waiting), total]))
-    )
+    lines = [*(_line(entry, names, settings, by_run) for entry in entries), *map(_job_line, waiting), total]
+    say("\n".join(map(one_line, lines)))
+
+
+def _settings(entries: list[RunEntry]) -> dict[str, str]:
+    """By a run's settings: what tells it from others of its name."""
+    from gcdbench.plugins.manager import get_manager
+    from gcdbench.reporting.replicates import group_replicates
+    from gcdbench.reporting.telling_settings import telling_settings
+
+    groups = group_replicates(entry for entry in entries if entry.settings)
+    told = telling_settings(groups, get_manager())
+    return {entry.settings: told[key] for key, members in groups.items() for entry in members}
 
 
 def _jobs(runs: Path) -> list[SeenJob]:
@@ -90,10 +100,13 @@ def _plain_job(job: SeenJob) -> dict[str, object]:
     }
 
 
-def _line(entry: RunEntry, names: Mapping[tuple[str, str], str], by_run: Mapping[str, SeenJob]) -> str:
+def _line(
+    entry: RunEntry, names: Mapping[tuple[str, str], str], told: Mapping[str, str], by_run: Mapping[str, SeenJob]
+) -> str:
     dataset = names.get((entry.dataset, entry.images), entry.dataset)
     name = f"{dataset}/{entry.method}" + (f":{entry.variant}" if entry.variant else "")
-    said = (entry.preset, entry.protocol, entry.views, f"{entry.image_size} px" if entry.image_size else "")
+    size = f"{entry.image_size} px" if entry.image_size else ""
+    said = (entry.preset, entry.protocol, entry.views, size, told.get(entry.settings, ""))
     settings = ", ".join(text for text in said if text and text != "none")
     seed = entry.seed if entry.settings else "?"
     problem = f"  {entry.problem}" if entry.problem else ""

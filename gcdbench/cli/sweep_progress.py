@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gcdbench.cli.echo import say
-from gcdbench.cli.progress import bar_text
+from gcdbench.cli.progress import bar_text, duration
 from gcdbench.core.printable import printable
 
 if TYPE_CHECKING:
@@ -39,14 +39,16 @@ class SweepDisplay:
         if self._live:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.table import Column
 
             self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[detail]}"),
+                TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+                BarColumn(bar_width=16, table_column=Column(min_width=16)),
+                MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
+                TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+                TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, min_width=21)),
                 console=Console(stderr=True),
+                expand=True,
             )
             self._whole = self._bar.add_task("[bold]all runs", total=len(self._names), detail="")
             self._bar.start()
@@ -118,7 +120,7 @@ def _share_done(event: Event) -> tuple[str, float, float]:
 
     if isinstance(event, (StepProgress, EpochEnd)):
         within = event.step / max(1, event.steps) if isinstance(event, StepProgress) else 1
-        return f"training, {event.eta_s:.0f} s left", round(event.epoch + within, 1), event.epochs
+        return f"training, {duration(event.eta_s)} left", round(event.epoch + within, 1), event.epochs
     if isinstance(event, Progress):
         return event.task, event.done, event.total
     return "", 0, 0

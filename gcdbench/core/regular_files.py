@@ -11,6 +11,8 @@ from pathlib import Path
 
 def open_regular(path: str | Path) -> io.BufferedReader:
     """Open a file for reading. A device, pipe or folder is an OSError at once."""
+    if "\0" in str(path):  # a name that somebody has made up; Python's own complaint is not an OSError
+        raise OSError(errno.EINVAL, "a name cannot hold a null byte", repr(str(path)))
     file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  # the caller closes it
     try:
         require_regular(os.fstat(file.fileno()))

@@ -100,6 +100,8 @@ class Predictions:
             row: dict[str, object] = dict(zip(COLUMNS, values, strict=True))
             if np.isnan(self.unlike_score).all():
                 row["unlike"] = row["unlike_score"] = None
+            if np.isnan(values[COLUMNS.index("confidence")]):
+                row["confidence"] = None
             if row["nearest_known_class"] == "":
                 row["likeness"] = None
             yield row
@@ -159,6 +161,12 @@ def open_whole(path: Path) -> Iterator[TextIO]:
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file begins as one that :class:`CsvWriter` wrote."""
+    with path.open("rb") as file:
+        return file.readline().strip() == ",".join(COLUMNS).encode()
 
 
 def write_csv(parts: Iterable[Predictions], file: TextIO) -> None:

@@ -209,7 +209,7 @@ class PluginManager:
         names = ", ".join(f"'{name}'" for name in dict.fromkeys(self._dated[plugin]))
         return (
             f"the spec of {names} does not say api={API_VERSION}; plugins for interface {DEPRECATED_API} work for one "
-            f"more release: read what changed in docs/plugins.md, and write api={API_VERSION} into each spec"
+            f"more release: read what changed in docs/versioning.md, and write api={API_VERSION} into each spec"
         )
 
     def _add(self, kind: str, spec: Spec, plugin: str, distribution: str, version: str) -> None:

@@ -5,6 +5,7 @@ These files hold paths and images of the user's. They are written where the user
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +17,14 @@ from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.core.files import write_text
 from gcdbench.models.card_file import card_path
 from gcdbench.models.model_card import Names
-from gcdbench.models.predictions import Predictions, join, open_whole, write_csv
+from gcdbench.models.predictions import Predictions, is_table, join, open_whole, write_csv
 from gcdbench.reporting.gallery.content import Discovered as FoundImages
 from gcdbench.reporting.gallery.content import Floats, Labelled, Shown
 from gcdbench.reporting.gallery.page import Names as GalleryNames
 from gcdbench.reporting.gallery.page import build_gallery
 from gcdbench.runs.attempt import EMBEDDINGS
 from gcdbench.runs.discover import Discovered
-from gcdbench.runs.naming import Decisions, apply_decisions, read_decisions, ties_of
+from gcdbench.runs.naming import Decisions, apply_decisions, read_decision_file, read_decisions, ties_of
 from gcdbench.runs.predictions import ScoredSet, load_arrays, load_predictions
 from gcdbench.runs.reader import NAMES
 from gcdbench.runs.record import TRANSDUCTIVE, Record
@@ -55,18 +56,30 @@ class Written:
         return int(np.sum(ties[np.unique(self.predictions.cluster)] < 0)) if len(self.predictions) else 0
 
 
+def prepare_folder(out: Path) -> None:
+    """Make the folder for a discovery's files before anything is trained; no file of somebody else's is replaced."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write to '{out}': {error.strerror or error}.", hint="Choose another place with --out."
+        ) from error
+    table = out / TABLE
+    if table.exists() and not is_table(table):
+        raise ConfigError(
+            f"'{table}' is not a table of predictions, so it is not replaced.", hint="Choose another place with --out."
+        )
+
+
 def write_discovery(found: Discovered, out: Path, *, device: str = "cpu") -> Written:
     """Write predictions.csv, gallery.html and names.toml into ``out``; decisions that were stored are in them."""
     record = found.result.directory.record()
     decisions = read_decisions(record)
     scored = load_predictions(record, TRANSDUCTIVE)
     predictions, labelled = _look(found, record, scored, decisions, device)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot write to '{out}': {error.strerror or error}.", hint="Choose another place."
-        ) from error
+    prepare_folder(out)
     with open_whole(out / TABLE) as file:
         write_csv([predictions], file)
     gallery = None
@@ -167,7 +180,7 @@ def _page(
         FoundImages(
             images=Shown(rows=scored.ids, names=predictions.path, embedding=predictions.embedding),
             cluster=scored.cluster,
-            confidence=np.nan_to_num(predictions.confidence),
+            confidence=predictions.confidence,
             unlike=predictions.unlike,
         ),
         Labelled(
@@ -190,10 +203,26 @@ def _page(
     )
 
 
+def _put_aside(path: Path) -> None:
+    """Give another run's decisions a name of their own; a file that decides nothing may go."""
+    try:
+        other = read_decision_file(path)
+        if not (other.clusters or other.merged or other.rejected):
+            return
+    except ConfigError:
+        pass  # whatever it is, it is somebody's
+    number = 1
+    while (aside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+        number += 1
+    path.rename(aside)
+
+
 def _write_names(path: Path, decisions: Decisions, predictions: Predictions) -> None:
     """A file to fill in, or what was decided before; somebody's work in a file of this run is not overwritten."""
-    if path.exists() and decisions.run in path.read_text(encoding="utf-8", errors="replace"):
-        return
+    if path.exists():
+        if decisions.run in path.read_text(encoding="utf-8", errors="replace"):
+            return
+        _put_aside(path)
     text = decisions.to_toml()
     if not (decisions.clusters or decisions.merged or decisions.rejected):
         sizes = np.bincount(predictions.cluster, minlength=len(predictions.names.known))

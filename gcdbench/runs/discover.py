@@ -86,6 +86,11 @@ def plan_discovery(request: DiscoveryRequest, manager: PluginManager) -> Discove
             f"--k {request.k} leaves no room for a new class beside the {len(known)} known ones.",
             hint="--k counts all clusters, the known classes included; leave it out to have it estimated.",
         )
+    if request.k is not None and request.k > len(source):
+        raise ConfigError(
+            f"--k {request.k} asks for more clusters than there are images ({len(source)}).",
+            hint="Leave --k out to have it estimated.",
+        )
     protocol = Protocol(name=DISCOVERY, old_rule="named", old_names=known, label_fraction=1.0, k=request.k)
     plan = make_plan(
         Request(
@@ -132,6 +137,8 @@ def prepare_discovery(source: DatasetSource, execution: Execution) -> Prepared:
     )
     split = discovery_split(source, store, plan.protocol)
     issues = _issues(source, store, accept=placement.accept_data_issues)
+    if copies := _copies(split):
+        listener(Note(message=copies))
     return Prepared(source=source, store=store, split=split, issues=(*issues, *source.accepted_issues))
 
 
@@ -165,6 +172,15 @@ def with_truth(split: SplitManifest, truth: Mapping[int, str]) -> SplitManifest:
     labels = split.labels.copy()
     labels[hidden] = [index[truth[i]] for i in hidden.tolist()]
     return replace(split, classes=(*known, *new), labels=labels)
+
+
+def _copies(split: SplitManifest) -> str:
+    """A sentence on unlabelled images whose bytes are those of a labelled one; empty where there are none."""
+    told = {split.sha256[i] for i in split.ids(LABELLED).tolist()}
+    count = sum(split.sha256[i] in told for i in split.ids(UNLABELLED).tolist())
+    if not count:
+        return ""
+    return f"unlabelled images that are copies of labelled ones: {count:,}; they are predicted like the others"
 
 
 def _issues(source: DatasetSource, store: ImageStore, *, accept: bool) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The base of every method that trains the backbone's tail under K cosine prototypes.
 
 A subclass owes one thing: ``losses(batch)``. Everything else has a default and may be overridden; what each hook is
-for is told in ``docs/parametric-methods.md``.
+for is told in ``docs/write/method.md``.
 """
 
 from __future__ import annotations

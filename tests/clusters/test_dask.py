@@ -160,7 +160,8 @@ def test_without_an_address_the_machine_is_the_cluster_and_ctrl_c_leaves_runs_th
     assert sweep.returncode == 130
     [path] = (tmp_path / "runs").glob("*/*/*/run.json")
     assert RunDirectory(path.parent).status() == INTERRUPTED
-    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family)
+    _, left = psutil.wait_procs(family, timeout=60)  # on a busy machine the last of them need a moment
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
     assert listening <= {"127.0.0.1", "::1"}, os.linesep.join(listening)
 
 

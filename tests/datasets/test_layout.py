@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,20 @@ def test_the_same_folders_everywhere_are_refused_until_somebody_says_what_they_a
     source = opened(text, parts="Lot 1:train, Lot 3:Train, Lot 2:TEST")
     assert counts(source, "train") == {"benign": 4, "malignant": 2}
     assert counts(source, "test") == {"benign": 2, "malignant": 2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folders: folders.pop("other/d"),  # one site lacks a class
+        lambda folders: folders.update({"hospital": 1}),  # an image beside the class folders
+    ],
+    ids=["a class is missing", "a stray image"],
+)
+def test_almost_the_same_folders_are_doubt_as_well(tmp_path: Path, change: Callable[[dict[str, int]], object]) -> None:
+    folders = {f"{site}/{label}": 2 for site in ("hospital", "other") for label in "abcd"}
+    change(folders)
+    assert "layout=classes" in refused(f"folder:{tree(tmp_path / 'set', folders)}")
 
 
 def test_patients_with_names_of_their_own_are_no_doubt(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from gcdbench.reporting.figures.sources import (
     error_figure,
     training_figure,
 )
-from gcdbench.reporting.figures.style import INK, save, to_svg
+from gcdbench.reporting.figures.style import INK, draw_caption, save, to_svg
 from gcdbench.reporting.records import cell_records
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
@@ -146,7 +146,9 @@ def test_bars_say_what_they_stand_for(stored):
     records = cell_records(load_runs(runs))
     suite = load_suite(FOLDER / "main.toml", manager)
     table = suite_table(suite, records, manager, seeds=[0], bootstrap=RunBootstrap())
-    shown = " ".join(filter(None, texts(bar_figure(table))))
+    figure = bar_figure(table)
+    draw_caption(figure)
+    shown = " ".join(filter(None, texts(figure)))
     assert "SimGCD (1)" in shown
     assert "preset laptop" in shown
     assert "NCT-CRC-HE-100K." in shown.partition("Not run: OrganAMNIST")[2]

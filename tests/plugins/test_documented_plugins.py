@@ -10,16 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.suites.read import load_suite
+from gcdbench.runs.execution import Execution
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.making import make_executor
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
+from gcdbench.runs.runner import execute
 
-DOCS = [Path(__file__).resolve().parents[2] / "docs" / name for name in ("plugins.md", "executors.md")]
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "write"
+ELSEWHERE = {"observer.md"}
+"""Its observers need services that are not installed; tests/runs/test_observers.py has stand-ins for them."""
+DOCS = [page for page in sorted(PAGES.glob("*.md")) if page.name not in ELSEWHERE]
 BLOCKS = {
     found["package"]: found["source"]
     for text in (page.read_text() for page in DOCS)
@@ -67,6 +73,43 @@ def test_the_preset_and_the_suite_can_be_used(documented, tmp_path: Path) -> Non
         'title = "T"\n[presets.laptop]\n[[columns]]\ndataset = "phantom"\n[[rows]]\nmethod = "simgcd"\n'
     )
     assert load_suite("table", documented("my_study")).title == "T"
+
+
+def test_the_dataset_and_the_backbone_are_what_they_are_said_to_be(documented) -> None:
+    source = documented("my_dataset").get("datasets", "colours").load()(None)
+    images = [source.decode(source.raw(index)) for index in range(len(source))]
+    assert {image.shape for image in images} == {(24, 24, 3)}
+    assert np.bincount(source.labels).tolist() == [12, 12, 12, 12]
+    # Class 0 is red, class 2 blue: keys, labels and content belong together.
+    assert images[0][..., 0].mean() > 190 > 100 > images[0][..., 2].mean()
+    assert images[2][..., 2].mean() > 190 > 100 > images[2][..., 0].mean()
+    spec = documented("my_backbone").get("backbones", "tiny-convolutions")
+    first, second = spec.load()(None), spec.load()(None)
+    pixels = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    out = first.tail(first.prefix(pixels))
+    assert out.shape == (2, 32, 4, 4)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_the_watcher_hears_of_every_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PAGES / "observer.md").read_text()
+    [source] = re.findall(r"^```python\n(# my_watch/plugin\.py\n.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "watch.py").write_text(source)
+    manager = PluginManager(points=[], files=[tmp_path / "watch.py"])
+    assert all(record.ok and not record.notes for record in manager.records())
+    request = Request(
+        method="simgcd",
+        dataset="phantom",
+        preset="smoke",
+        overrides={"image_size": 32, "epochs": 1},
+        dataset_options={"n_per_class": "6"},
+    )
+    placement = Placement(runs=tmp_path / "runs", workers=0)
+    execute(Execution(plan=make_plan(request, manager), placement=placement, manager=manager))
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 2
+    assert "simgcd on phantom" in told[0]
+    assert 0 <= float(told[1].split()[-1]) <= 100
 
 
 def test_the_executor_does_a_run(documented, tmp_path: Path) -> None:

@@ -47,12 +47,12 @@ def divide(whole: Path, roles: dict[str, str], root: Path) -> OwnImages:
     truth = root / "truth.csv"
     (root / "pile" / "a").mkdir(parents=True)
     rows = [("path", "label")]
-    for file in sorted(whole.rglob("*.png")):
+    for file in sorted(path for path in whole.rglob("*") if path.is_file()):
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         if roles[digest] == "labelled":
-            target = root / "known" / file.parent.name / f"{digest[:6]}.png"
+            target = root / "known" / file.parent.name / f"{digest[:6]}{file.suffix}"
         else:
-            target = root / "pile" / "a" / f"{digest[6:14]}.png"
+            target = root / "pile" / "a" / f"{digest[6:14]}{file.suffix}"
             rows.append((f"pile/a/{target.name}", file.parent.name))
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)

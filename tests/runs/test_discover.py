@@ -123,11 +123,23 @@ def test_labelled_images_in_the_pile_count_once(cli: Cli, own: OwnImages, tmp_pa
     assert json.loads(result.stdout)["run"] == plain["run"]
 
 
+def test_copies_of_labelled_images_are_said(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
+    some = next(own.labelled.rglob("*.png"))
+    (own.unlabelled / "another name.png").write_bytes(some.read_bytes())
+    sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, "-o", tmp_path / "out")
+    result = cli("discover", *sides, "--k", 4, "-m", "kmeans", *(word for word in SMALL if word != "-q"))
+    assert result.exit_code == 0, result.output
+    assert "copies of labelled ones: 1" in result.output
+
+
 def test_refusals(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
     sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, *SMALL, "-o", tmp_path / "out")
     few = cli("discover", *sides, "--k", 2)
     assert few.exit_code
     assert "no room for a new class" in few.stderr
+    many = cli("discover", *sides, "--k", 500)
+    assert many.exit_code
+    assert "more clusters than there are images" in many.stderr
     alone = cli("discover", "--labelled", own.labelled, *SMALL)
     assert "nothing to discover" in alone.stderr
     protocol = cli("discover", *sides, "--set", "protocol.label_fraction=0.2")
@@ -145,3 +157,30 @@ def test_refusals(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
     twice = cli("discover", *sides, "--k", 4)
     assert twice.exit_code
     assert "several classes" in twice.stderr
+
+
+def test_nothing_of_somebody_else_is_replaced(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
+    sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, *SMALL, "--k", 4, "-m", "kmeans")
+    (tmp_path / "file").write_text("text")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        refused = cli("discover", *sides, "-o", place)
+        assert refused.exit_code
+        assert not (tmp_path / "runs").exists()  # it is said before anything is trained
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "predictions.csv").write_text("patient,finding\n")
+    refused = cli("discover", *sides, "-o", out)
+    assert refused.exit_code
+    assert "not replaced" in refused.stderr
+    assert (out / "predictions.csv").read_text() == "patient,finding\n"
+    (out / "predictions.csv").unlink()
+    work = 'run = "another"\n[clusters.4]\nname = "a week of work"\n'
+    for number in (1, 2):
+        (out / "names.toml").write_text(work)
+        told = discover(cli, own, out, "--k", 4, "-m", "kmeans")
+        assert (out / f"names.{number}.toml").read_text() == work
+        assert tomllib.loads((out / "names.toml").read_text()) == {"run": told["run"]}
+    filled = (out / "names.toml").read_text() + '\n[clusters.3]\nname = "ulcer"\n'
+    (out / "names.toml").write_text(filled)
+    discover(cli, own, out, "--k", 4, "-m", "kmeans")
+    assert (out / "names.toml").read_text() == filled

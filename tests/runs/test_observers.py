@@ -24,7 +24,7 @@ from gcdbench.runs.observers.watch import Watch, require_observers
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.request import Request
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "observers.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "write" / "observer.md"
 RUN = ("run", "-d", "phantom", "--preset", "smoke", "--dataset-set", "n_per_class=6", "--set", "image_size=32", "-q")
 TRAINED = (*RUN, "-m", "simgcd", "--set", "weights=none", "--set", "epochs=2", "--set", "batch_size=16")
 Cli = Callable[..., Result]
@@ -220,7 +220,7 @@ class Part:
 
 @pytest.fixture
 def documented(monkeypatch: pytest.MonkeyPatch, plugin: Callable[[str], None]) -> Callable[[str], Ledger]:
-    """Make the observer of that name in docs/observers.md known, beside a stand-in for its service."""
+    """Make the observer of that name in docs/write/observer.md known, beside a stand-in for its service."""
     blocks = {
         found[1]: found[0]
         for found in re.finditer(r"(?<=^```python\n)# my_(\w+)/plugin\.py\n.*?(?=^```)", DOCS.read_text(), re.M | re.S)

@@ -1,4 +1,4 @@
-"""The worked example of docs/parametric-methods.md is a whole method: it loads as a plugin, trains and predicts."""
+"""The worked example of docs/write/method.md is a whole method: it loads as a plugin, trains and predicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.testing.tiny import shrink, tiny_context, tiny_task
 from gcdbench.training.parametric import ParametricMethod
 
-PAGE = Path(__file__).parents[2] / "docs" / "parametric-methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "write" / "method.md"
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +24,26 @@ def blocks() -> list[str]:
 
 @pytest.fixture(scope="module")
 def manager(blocks: list[str], tmp_path_factory: pytest.TempPathFactory) -> PluginManager:
-    file = tmp_path_factory.mktemp("plugin") / "pseudo.py"
-    file.write_text(blocks[0])
-    return PluginManager(points=[], files=[file])
+    folder = tmp_path_factory.mktemp("plugin")
+    files = [folder / "agree.py", folder / "pseudo.py"]
+    for file, block in zip(files, blocks, strict=False):
+        file.write_text(block)
+    return PluginManager(points=[], files=files)
+
+
+def test_one_more_loss_for_simgcd_is_about_ten_lines(manager: PluginManager, blocks: list[str]) -> None:
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 11
+    spec = manager.get("methods", "agree")
+    data, task, _ = tiny_task()
+    events: list[Mapping[str, Any]] = []
+    method = shrink(spec.load())(manager_config(spec), task, tiny_context(epochs=2, log=events.append))
+    method.fit(data)
+    assert {"cls_u", "agreement"} <= set(events[-1]["losses"])
+    assert 0 <= events[-1]["losses"]["agreement"] <= 0.2
 
 
 def test_it_has_at_most_forty_lines_of_code_and_uses_the_public_interface_only(blocks: list[str]) -> None:
-    lines = [line for line in blocks[0].splitlines() if line.strip()]
+    lines = [line for line in blocks[1].splitlines() if line.strip()]
     assert len(lines) <= 40
     imported = {line.split()[1] for line in lines if line.startswith(("from gcdbench", "import gcdbench"))}
     assert imported == {"gcdbench.api", "gcdbench.plugins"}
@@ -57,7 +70,7 @@ def manager_config(spec: Any) -> Any:
 def test_the_short_example_runs(manager: PluginManager, blocks: list[str]) -> None:
     spec = manager.get("methods", "pseudo")
     names: dict[str, Any] = {"Pseudo": spec.load(), "PseudoConfig": type(manager_config(spec))}
-    exec(compile(blocks[1], str(PAGE), "exec"), names)
+    exec(compile(blocks[2], str(PAGE), "exec"), names)
     assert np.isfinite(names["prediction"].embedding).all()
 
 

@@ -162,17 +162,19 @@ def _tops(keys: Iterable[str]) -> dict[str, _Top]:
 
 
 def _shared_folders(tops: Mapping[str, _Top]) -> list[str]:
-    """Names of the sub-folders where each of them is in more than half of the folders at the top, else nothing.
+    """Names of sub-folders that recur in more than half of the folders at the top, where most names do, else nothing.
 
-    Patients below classes have names of their own; classes below patients, sites or magnifications recur.
+    Patients below classes have names of their own; classes below patients, sites or magnifications recur, though a site
+    may lack a class and a stray image may lie beside them.
     """
-    if any(top.direct for top in tops.values()):
+    if 2 * sum(top.direct > 0 for top in tops.values()) > len(tops):
         return []
     counts: dict[str, int] = {}
     for top in tops.values():
         for name in top.below:
             counts[name] = counts.get(name, 0) + 1
-    return sorted(counts) if all(2 * count > len(tops) for count in counts.values()) else []
+    recurring = sorted(name for name, count in counts.items() if 2 * count > len(tops))
+    return recurring if 2 * len(recurring) > len(counts) else []
 
 
 def _parse_parts(root: Path, text: str, tops: Mapping[str, _Top]) -> dict[str, str]:

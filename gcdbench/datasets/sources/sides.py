@@ -77,7 +77,9 @@ def _require_both(labels: np.ndarray, known: DatasetSource, unlabelled: Path | N
         )
     if (labels != UNKNOWN).all():
         where = f"beyond the labelled ones in {unlabelled}" if unlabelled else "without a label"
-        raise DataError(f"There are no images {where}: there is nothing to discover.", hint="Give --unlabelled.")
+        raise DataError(
+            f"There are no images {where}: there is nothing to discover.", hint="Give images that nobody has labelled."
+        )
 
 
 def _groups(sides: list[DatasetSource], kept: list[np.ndarray]) -> np.ndarray | None:
@@ -96,6 +98,9 @@ def _remarks(sides: list[DatasetSource], kept: list[np.ndarray]) -> tuple[Remark
 
 
 def _counted_issues(sides: list[DatasetSource]) -> tuple[str, ...]:
-    """Faults that were accepted, as a number: the sentences name files, and these are recorded with the run."""
-    count = sum(len(side.accepted_issues) for side in sides)
-    return (f"{count} fault(s) of the user's files were accepted",) if count else ()
+    """Faults that were accepted, as sentences that name no file: they are recorded with the run."""
+    return tuple(
+        f"{role}: {issue}"
+        for role, side in zip(("labelled side", "unlabelled side"), sides, strict=False)
+        for issue in side.accepted_issues
+    )

@@ -76,6 +76,25 @@ def pair_examples(scored: ScoredSet, pair: ClassPair, count: int) -> dict[str, I
     }
 
 
+def old_and_new_examples(scored: ScoredSet, count: int) -> dict[str, IntArray]:
+    """Positions of up to ``count`` images each: old and right, new and right, new and taken for old.
+
+    Classes take turns, each with its most confident image first, so that no class fills a group.
+    """
+    assigned = assigned_classes(scored)
+    old = scored.is_old[scored.y_true]
+    right = assigned == scored.y_true
+    taken_for_old = (assigned >= 0) & scored.is_old[assigned]
+    masks = {"old": old & right, "new": ~old & right, "false-old": ~old & taken_for_old}
+    chosen = {}
+    for name, mask in masks.items():
+        ranked = _by_confidence(scored.confidence, np.flatnonzero(mask))
+        truth = scored.y_true[ranked]
+        turn = np.array([(truth[:place] == truth[place]).sum() for place in range(len(ranked))], dtype=np.int64)
+        chosen[name] = ranked[np.lexsort((truth, turn))][:count]
+    return chosen
+
+
 def _by_confidence(confidence: NDArray[np.float32] | None, positions: IntArray) -> IntArray:
     if confidence is None:
         return positions

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = ("all", "old", "new")
+MOST_ERROR_MAPS = 4
+"""Maps side by side; more go on further lines, so that a figure is no wider than a page."""
 
 
 def error_figure(table: ResultTable) -> Figure:
@@ -44,10 +46,7 @@ def error_figure(table: ResultTable) -> Figure:
                 published.append(ErrorPanel(title=f"{where}\npublished: All {every.reported}", terms=printed))
     if not measured:
         raise ConfigError(f"No run of suite '{table.name}' has an error decomposition yet.")
-    columns = max(len(measured), len(published))
-    if (published or by_head) and len(measured) < columns:  # keep the published maps on a line of their own
-        columns = len(measured)
-    figure = draw_errors([*measured, *by_head, *published], columns)
+    figure = draw_errors([*measured, *by_head, *published], min(MOST_ERROR_MAPS, len(measured)))
     add_caption(figure, table.caption)
     return figure
 

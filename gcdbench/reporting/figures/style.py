@@ -53,7 +53,23 @@ def new_figure(columns: int = 1, rows: int = 1, *, width: float = 3.2, height: f
 
 
 def add_caption(figure: Figure, text: str) -> None:
-    """Small print below a figure: what was measured and what its bars mean, so that it can stand alone."""
+    """Small print below a figure: what was measured and what its bars mean, so that it can stand alone.
+
+    It is drawn when the figure is saved; a page has it as text of its own (:func:`caption_of`).
+    """
+    figure.set_label(text)
+
+
+def caption_of(figure: Figure) -> str:
+    """What :func:`add_caption` was given, or nothing."""
+    return str(figure.get_label() or "")
+
+
+def draw_caption(figure: Figure) -> None:
+    """Put the caption into the picture, for a file that has to stand alone."""
+    text = caption_of(figure)
+    if not text:
+        return
     lines = textwrap.wrap(text, int(figure.get_figwidth() * 21), break_on_hyphens=False)
     figure.set_figheight(figure.get_figheight() + 0.11 * len(lines))
     figure.supxlabel("\n".join(lines), fontsize=6, x=0.01, ha="left", color=INK)
@@ -72,6 +88,7 @@ def save(figure: Figure, path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"'{path}' must end in {', '.join(SUFFIXES)}.")
     buffer = io.BytesIO()
+    draw_caption(figure)
     _write(figure, buffer, path.suffix[1:])
     from gcdbench.core.files import write_bytes
 

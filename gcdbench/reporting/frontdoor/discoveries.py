@@ -61,7 +61,7 @@ def discover(
     Without ``k``, the number of clusters with the known classes, it is estimated. ``out`` gets predictions.csv,
     gallery.html and names.toml; ``truth``, a CSV file with path and label, gives the run its scores.
     """
-    from gcdbench.reporting.discovery import write_discovery
+    from gcdbench.reporting.discovery import prepare_folder, write_discovery
     from gcdbench.runs.discover import DiscoveryRequest, plan_discovery, run_discovery
     from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import detect_gpu
@@ -88,7 +88,9 @@ def discover(
         force=force,
         accept_data_issues=accept_data_issues,
     )
-    found = run_discovery(plan_discovery(request, manager), placement, manager, listener)
+    discovery = plan_discovery(request, manager)
+    prepare_folder(Path(out))
+    found = run_discovery(discovery, placement, manager, listener)
     if truth is not None:
         score_with_truth(found, read_truth(Path(truth), found, where), manager)
     written = write_discovery(found, Path(out), device=placement.device)

@@ -35,7 +35,8 @@ class Shown:
 class Discovered:
     """The unlabelled images with what was said of them.
 
-    cluster: 0 .. K − 1; confidence: 0 to 1; unlike: whether an image is unlike everything seen.
+    cluster: 0 .. K − 1; confidence: 0 to 1, not a number where there is none; unlike: whether an image is unlike
+    everything seen.
     """
 
     images: Shown

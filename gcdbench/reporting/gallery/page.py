@@ -25,6 +25,8 @@ from gcdbench.reporting.gallery.sheets import LARGE, PER_ROW, PER_SHEET, SMALL, 
 
 MOST_ON_MAP = 3000
 """Images that the map shows with a thumbnail; of more, as many are drawn by chance."""
+SMALL_BYTES, LARGE_BYTES = 5_000_000, 8_000_000
+"""Room for the thumbnails of either size: a page of many clusters must stay one that opens at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +66,14 @@ def build_gallery(
         "images": {
             "names": [found.images.names[i] for i in mapped],
             "cluster": found.cluster[mapped].tolist(),
-            "confidence": np.round(found.confidence[mapped].astype(float), 3).tolist(),
+            "confidence": [_rounded(value) for value in found.confidence[mapped]],
             "unlike": found.unlike[mapped].astype(int).tolist(),
             "x": np.round(plane[:, 0].astype(float), 4).tolist(),
             "y": np.round(plane[:, 1].astype(float), 4).tolist(),
         },
         "clusters": [_cluster(view, found, labelled, names, places) for view in views],
-        "small": _sheets(make_sheets(store, found.images.rows[mapped], SMALL)),
-        "large": _sheets(make_sheets(store, large, LARGE)),
+        "small": _sheets(make_sheets(store, found.images.rows[mapped], SMALL, most=SMALL_BYTES)),
+        "large": _sheets(make_sheets(store, large, LARGE, most=LARGE_BYTES)),
         "perRow": PER_ROW,
         "perSheet": PER_SHEET,
     }
@@ -84,7 +86,7 @@ def build_gallery(
     return environment.get_template("gallery.html").render(
         title=title,
         run_id=run_id,
-        policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        policy=f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         script=script,
         style=style,
         data=data,
@@ -98,6 +100,11 @@ def build_gallery(
         left_out=len(found.images) - len(mapped),
         notes=list(notes),
     )
+
+
+def _rounded(confidence: np.float32) -> float | None:
+    """A confidence for the page; none where the method gives none."""
+    return None if np.isnan(confidence) else round(float(confidence), 3)
 
 
 def _asset(name: str) -> str:
@@ -139,7 +146,7 @@ def _cluster(
         return {
             "thumb": places["found", int(position)],
             "name": found.images.names[position],
-            "confidence": round(float(found.confidence[position]), 3),
+            "confidence": _rounded(found.confidence[position]),
             "unlike": bool(found.unlike[position]),
         }
 

@@ -16,6 +16,8 @@ SMALL, LARGE = 48, 112
 PER_ROW = 24
 PER_SHEET = PER_ROW * PER_ROW
 QUALITY = 72
+SMALLER, LEAST = 0.8, 24
+"""Thumbnails that take too much room are drawn again at this share of their side, but not below the least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +29,14 @@ class Sheets:
     pictures: tuple[str, ...]
 
 
-def make_sheets(store: Pixels, rows: IntArray, side: int) -> Sheets:
-    """Thumbnails of these rows of an image store, in their order."""
-    pictures = [_sheet(store, rows[first : first + PER_SHEET], side) for first in range(0, len(rows), PER_SHEET)]
-    return Sheets(side=side, count=len(rows), pictures=tuple(pictures))
+def make_sheets(store: Pixels, rows: IntArray, side: int, most: int | None = None) -> Sheets:
+    """Thumbnails of these rows of an image store, in their order; smaller ones where they would take more than
+    ``most`` bytes in the page."""
+    while True:
+        pictures = [_sheet(store, rows[first : first + PER_SHEET], side) for first in range(0, len(rows), PER_SHEET)]
+        if most is None or sum(map(len, pictures)) <= most or side <= LEAST:
+            return Sheets(side=side, count=len(rows), pictures=tuple(pictures))
+        side = max(LEAST, int(side * SMALLER))
 
 
 def _sheet(store: Pixels, rows: IntArray, side: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ SHOWN = (HEADLINE, "old", "new", *TERMS)
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One experiment: runs that differ in seed and split only.
+    """One experiment: runs that differ in the seed only, or in the seed and the split only.
 
     medians: by the key of a score. low, high: Student's 95 % interval of the mean of All, within the score's bounds;
     None with fewer than two runs. seconds: the median of those runs whose time is known.
@@ -37,6 +38,11 @@ class Row:
     def n(self) -> int:
         """How many runs there are."""
         return len(self.runs)
+
+    @property
+    def splits(self) -> int:
+        """On how many splits."""
+        return len({run.record.split_sha256 for run in self.runs})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +71,12 @@ def make_boards(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> list[Bo
     boards: list[Board] = []
     for number, (key, members) in enumerate(sorted(groups.items(), key=lambda item: item[0]), start=1):
         dataset, protocol, k_policy, _, classes, old = key
-        rows: dict[str, list[Submitted]] = {}
+        on_split = Counter((run.record.experiment, run.record.split_sha256) for run in members)
+        rows: dict[tuple[str, str], list[Submitted]] = {}
         for run in members:
-            rows.setdefault(run.record.experiment, []).append(run)
+            # Seeds that share a split say nothing of splits, so they are not averaged with seeds that have their own.
+            place = (run.record.experiment, run.record.split_sha256)
+            rows.setdefault(place if on_split[place] > 1 else (place[0], ""), []).append(run)
         made = [_row(found, catalogue) for found in rows.values()]
         made.sort(key=lambda row: (-row.medians[HEADLINE], row.runs[0].record.name, row.runs[0].record.run_id))
         boards.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -14,7 +14,9 @@ from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord, cell_records
+from gcdbench.reporting.replicates import group_replicates
 from gcdbench.reporting.report.cards import card_anchor, run_card
+from gcdbench.reporting.report.finding import find_sentences
 from gcdbench.reporting.report.page import Section, render_page
 from gcdbench.reporting.report.plots import Plots
 from gcdbench.reporting.scores import score_catalogue
@@ -26,6 +28,7 @@ from gcdbench.reporting.tables.html import render_html
 from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.plain import plain_table
 from gcdbench.reporting.tables.suite_table import choose_preset, runs_of_suite, suite_table
+from gcdbench.reporting.telling_settings import telling_settings
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.record import DONE
 
@@ -49,21 +52,44 @@ def build_report(
     records = cell_records(load_runs(runs))
     plots = Plots()
     catalogue = score_catalogue(manager)
-    sections = [_overview(records)]
+    sections: list[Section] = []
+    findings: list[str] = []
+    settings = _settings(records, manager)
     ordered = sorted(suites, key=lambda suite: FIRST.index(suite.name) if suite.name in FIRST else len(FIRST))
     for suite in ordered:
-        section = _suite(suite, records, manager, preset, plots, fewest_rows)
+        section = _suite(suite, records, manager, preset, plots, fewest_rows, findings)
         sections += [section] if section else []
     if any(record.status == DONE for record in records):
-        table = render_html(lay_out(plain_table(records, manager, catalogue=catalogue)), titled=False)
+        plain = plain_table(records, manager, catalogue=catalogue)
+        findings = findings or find_sentences(plain)
+        table = render_html(lay_out(plain), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
-    sections.append(_problems(records))
-    sections.append(_cards(records, catalogue, pictures, most_cards))
+    sections = [_finding(findings), *sections, _problems(records), _overview(records)]
+    sections.append(_cards(records, catalogue, pictures, most_cards, settings))
     counts = Counter(record.status for record in records)
     lead = f"{len(records)} runs, " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     return render_page(
         title, lead, sections, f"Made by gcdbench {__version__} from stored predictions; this file needs no network."
     )
+
+
+def _settings(records: Sequence[CellRecord], manager: PluginManager) -> dict[str, str]:
+    """By a run's settings: what tells it from others of its name."""
+    groups = group_replicates(record for record in records if record.settings)
+    told = telling_settings(groups, manager)
+    return {record.settings: told[key] for key, members in groups.items() for record in members}
+
+
+def _finding(sentences: Sequence[str]) -> Section:
+    lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    body = (
+        f'<ul class="finding">{lines}</ul>' if lines else "<p>No run is finished, so there is nothing to compare.</p>"
+    )
+    text = (
+        "Accuracies are percent of D_u (the unlabelled training images) under one Hungarian map (v2): All, Old, New. "
+        "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's head to sort."
+    )
+    return Section(anchor="finding", short="Finding", title="Finding", body=f"{body}<p>{escape(text)}</p>")
 
 
 def _overview(records: Sequence[CellRecord]) -> Section:
@@ -77,12 +103,7 @@ def _overview(records: Sequence[CellRecord]) -> Section:
     body = "".join(
         f"<li><strong>{value}</strong>{escape(name)}{'' if value == 1 else 's'}</li>" for name, value in tiles.items()
     )
-    text = (
-        "Accuracies are percent of D_u (the unlabelled training images) under one Hungarian map (v2): All, Old, New. "
-        "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's head to sort."
-    )
-    html = f'<ul class="tiles">{body}</ul><p>{escape(text)}</p>'
-    return Section(anchor="overview", short="Overview", title="Overview", body=html)
+    return Section(anchor="counts", short="Counts", title="Counts", body=f'<ul class="tiles">{body}</ul>')
 
 
 def _suite(
@@ -92,6 +113,7 @@ def _suite(
     preset: str | None,
     plots: Plots,
     fewest_rows: int,
+    findings: list[str],
 ) -> Section | None:
     """A suite's table, figure and runs; None when too few of its rows have any."""
     name = preset if preset is not None and preset in suite.presets else choose_preset(suite, records)
@@ -105,6 +127,8 @@ def _suite(
     if max(Counter(column for column, _ in told_apart).values(), default=0) < fewest_rows:
         return None
     table, unused = _only_begun(whole)
+    if suite.kind == "comparison" and not findings:  # the first comparison is what a reader came for
+        findings += find_sentences(table)
     body = render_html(lay_out(table), titled=False)
     if unused:
         body += f'<p class="soft">No run yet, and so not shown: {escape(", ".join(unused))}.</p>\n'
@@ -171,12 +195,18 @@ def _problems(records: Sequence[CellRecord]) -> Section:
     return Section(anchor="problems", short="Unfinished", title="Failed or unfinished", body=body)
 
 
-def _cards(records: Sequence[CellRecord], catalogue: ScoreCatalogue, pictures: Path | None, most: int) -> Section:
+def _cards(
+    records: Sequence[CellRecord],
+    catalogue: ScoreCatalogue,
+    pictures: Path | None,
+    most: int,
+    settings: Mapping[str, str],
+) -> Section:
     odd = [record for record in records if record.status != DONE]
     done = [record for record in records if record.status == DONE]
     chosen = [*odd, *done][:most]
     left = len(records) - len(chosen)
     note = f"<p>{left} more run(s) have no card here; 'gcdbench show RUN' shows them.</p>" if left else ""
     tools = '<p class="tools"><label>Filter <input id="filter" type="search" autocomplete="off"></label></p>'
-    body = tools + "".join(run_card(record, catalogue, pictures) for record in chosen) + note
+    body = tools + "".join(run_card(r, catalogue, pictures, settings.get(r.settings, "")) for r in chosen) + note
     return Section(anchor="runs", short="Run cards", title="Runs", body=body)

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 from gcdbench.core.errors import GCDBenchError
+from gcdbench.metrics.error_terms import HEAD_TERMS, TERMS
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.report.plots import picture
@@ -24,13 +25,17 @@ def card_anchor(record: CellRecord) -> str:
     return f"run-{escape(record.run_id)}"
 
 
-def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None = None) -> str:
-    """The card of one run; ``pictures`` is a folder with a sub-folder for each run id."""
+def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None = None, settings: str = "") -> str:
+    """The card of one run; ``pictures`` is a folder with a sub-folder for each run id.
+
+    settings: what tells the run from others of its name.
+    """
     scores = " / ".join(f"{record.scores[key]:.1f}" for key in SUMMARY_SCORES if key in record.scores)
     name = f"{record.method}:{record.variant}" if record.variant else record.method
     status = "" if record.status == DONE else f' <strong class="bad">{escape(record.status)}</strong>'
     title = f"{escape(name)} on {escape(record.dataset)}, seed {record.seed}"
-    summary = f'{title} <span class="soft">{escape(record.preset)} {escape(record.run_id)}</span> {scores}{status}'
+    told = " ".join(filter(None, (settings, record.preset, record.run_id)))
+    summary = f'{title} {scores}{status} <span class="soft">{escape(told)}</span>'
     try:
         body = _body(record, catalogue, pictures)
     except GCDBenchError as error:
@@ -43,10 +48,10 @@ def _body(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None) 
     parts = []
     if record.problem:
         parts.append(f'<p class="bad">{escape(record.problem)}</p>')
+    sets = stored.scores.sets if stored.scores else {}
+    parts += [_scores(name, scored, catalogue) for name, scored in sets.items()]
     parts.append(_facts(stored))
-    for name, scored in (stored.scores.sets if stored.scores else {}).items():
-        parts.append(_scores(name, scored, catalogue))
-        parts.append(_confusion(name, scored, stored))
+    parts += [_confusion(name, scored, stored) for name, scored in sets.items()]
     parts.append(_pictures(record, pictures))
     config = stored.home / CONFIG
     if config.is_file():
@@ -82,7 +87,8 @@ def _facts(stored: Record) -> str:
 
 
 def _scores(name: str, scored: SetScores, catalogue: ScoreCatalogue) -> str:
-    values = scored.scores
+    first = [key for key in (*SUMMARY_SCORES, *TERMS, *HEAD_TERMS) if key in scored.scores]
+    values = {key: scored.scores[key] for key in dict.fromkeys([*first, *scored.scores])}
     head = "".join(f"<th scope='col'>{escape(catalogue[key].title)}</th>" for key in values)
     cells = "".join(f"<td>{value:.2f}</td>" for value in values.values())
     caption = f"<caption>{escape(name)}, n = {scored.n}, w = {scored.old_share:.3f}</caption>"

@@ -27,10 +27,11 @@ class Plots:
 
     def embed(self, draw: Callable[[], Figure], label: str) -> str:
         """A figure, or a sentence that says why it is not there."""
-        from gcdbench.reporting.figures.style import to_svg
+        from gcdbench.reporting.figures.style import caption_of, to_svg
 
         try:
-            svg = to_svg(draw())
+            figure = draw()
+            svg, caption = to_svg(figure), caption_of(figure)
         except GCDBenchError as error:
             return f'<p class="soft">{escape(label)}: {escape(error.message)}</p>\n'
         self._count += 1
@@ -46,7 +47,8 @@ class Plots:
         svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
         svg = re.sub(r'href="#', f'href="#{prefix}', svg)
         svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
-        return f'<div class="plot">{svg}</div>\n'
+        below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        return f'<figure><div class="plot">{svg}</div>{below}</figure>\n'
 
 
 def picture(path: Path) -> str:

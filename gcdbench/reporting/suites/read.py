@@ -34,7 +34,7 @@ def load_suite(name: str | Path, manager: PluginManager) -> Suite:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"The suite '{path}' cannot be read: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers too long and of nesting too deep
         raise ConfigError(f"The suite '{path}' is not valid TOML: {error}.") from error
     return _Reader(path).suite(table)
 
@@ -135,7 +135,8 @@ class _Reader:
     def reported(self, top: Mapping[str, Any]) -> tuple[str, ...]:
         names = self.texts(top, "reported")
         for name in names:
-            if not (self.path.parent / name).is_file():
+            inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+            if not inside or not (self.path.parent / name).is_file():
                 raise self.refuse(f"'reported' names '{name}', which is not beside it")
         return names
 
@@ -206,10 +207,17 @@ class _Reader:
                 reported_method=self.text(table, "reported", "") if str(value) in printed else "",
                 reported_variant=str(printed.get(str(value), "")),
                 group=title,
-                x=float(value) if isinstance(value, (int, float)) else None,
+                x=self.position(setting, value),
             )
             for value in values
         ]
+
+    def position(self, setting: str, value: object) -> float | None:
+        """Where a value stands on the axis of a figure; None where it is no number."""
+        try:
+            return float(value) if isinstance(value, (int, float)) else None
+        except OverflowError:
+            raise self.refuse(f"a value of the sweep of '{setting}' is too large") from None
 
     def column(self, item: object) -> SuiteColumn:
         table = self.only(item, ("dataset", "title", "protocol"), "a column")

@@ -212,7 +212,7 @@ def _overall(
 def _short_titles(rows: Sequence[RowHead]) -> dict[str, str]:
     """Rows by those of their labels that differ between rows: what all share tells nobody which row is meant."""
     varying = [i for i, values in enumerate(zip(*(row.labels for row in rows), strict=True)) if len(set(values)) > 1]
-    return {row.key: " ".join(row.labels[i] for i in varying if row.labels[i]) for row in rows}
+    return {row.key: " ".join(filter(None, [*(row.labels[i] for i in varying), row.remark])) for row in rows}
 
 
 def standing_notes(entries: Mapping[tuple[str, str, str], Entry]) -> list[str]:

@@ -19,6 +19,8 @@ Layout = Literal["auto", "long", "wide", "tall"]
 MOST_SIDE_BY_SIDE = 3
 """Scores that ``long`` can hold side by side and still be read on paper; ``auto`` lays out more of them ``tall``."""
 NOT_RUN = "—"
+REMARK = "settings"
+"""Title of the last column, which is there where settings tell rows apart."""
 UNDESCRIBED = Score(key="score")
 """Written with one digit after the point."""
 
@@ -44,7 +46,10 @@ class GridRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """header: lines of (text, span); label_columns: how many columns on the left hold text."""
+    """header: lines of (text, span); label_columns: how many columns on the left hold text.
+
+    has_remarks: the last column holds text as well.
+    """
 
     title: str
     caption: str
@@ -52,6 +57,11 @@ class Grid:
     rows: tuple[GridRow, ...]
     label_columns: int
     notes: tuple[str, ...] = field(default=())
+    has_remarks: bool = False
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds text and is aligned like one."""
+        return column < self.label_columns or (self.has_remarks and column == self.width - 1)
 
     @property
     def width(self) -> int:
@@ -63,7 +73,34 @@ def lay_out(table: ResultTable, layout: Layout = "auto") -> Grid:
     """The grid of a table."""
     if layout == "auto":
         layout = "tall" if sum(score not in SPENT for score in table.scores) > MOST_SIDE_BY_SIDE else "long"
-    return _on_lines({"long": _long, "wide": _wide, "tall": _tall}[layout](_say_once(table)))
+    once = _say_once(table)
+    return _on_lines(_with_remarks({"long": _long, "wide": _wide, "tall": _tall}[layout](once), once))
+
+
+def _with_remarks(grid: Grid, table: ResultTable) -> Grid:
+    """The grid with the rows' settings in a last column, where they tell rows apart."""
+    if not table.has_remarks:
+        return grid
+    texts = {row.labels: [r.remark for r in table.rows if r.labels == row.labels] for row in table.rows}
+    seen: dict[tuple[str, tuple[str, ...]], int] = {}
+    section, rows = "", []
+    for row in grid.rows:
+        if row.section:
+            section = row.section
+            rows.append(row)
+            continue
+        labels = tuple(cell.text for cell in row.cells[: grid.label_columns])
+        found = texts.get(labels)
+        if found is None:  # the line of published numbers below a row of ``wide``
+            remark = ""
+        else:
+            position = seen.get((section, labels), 0)
+            seen[section, labels] = position + 1
+            remark = found[position]
+        rows.append(GridRow(cells=(*row.cells, GridCell(text=remark, is_label=True, faint=True))))
+    upper, lower = grid.header
+    last_upper = (*upper[:-1], (upper[-1][0], upper[-1][1] + 1)) if len(upper) == 1 else (*upper, ("", 1))
+    return replace(grid, header=(last_upper, (*lower, (REMARK, 1))), rows=tuple(rows), has_remarks=True)
 
 
 def _on_lines(grid: Grid) -> Grid:

@@ -16,7 +16,7 @@ def render_html(grid: Grid, *, titled: bool = True) -> str:
     groups = "".join(f'<th colspan="{span}" scope="colgroup">{escape(text)}</th>' for text, span in grid.header[0])
     label = ' class="label"'
     leaves = "".join(
-        f'<th scope="col"{label if i < grid.label_columns else ""}>{escape(text)}</th>'
+        f'<th scope="col"{label if grid.is_text(i) else ""}>{escape(text)}</th>'
         for i, (text, _) in enumerate(grid.header[-1])
     )
     lines = [
@@ -53,6 +53,6 @@ def _cell(cell: GridCell) -> str:
     kind = "label" if cell.is_label else "number"
     classes = f"{kind} faint" if cell.faint else kind
     value = "" if cell.value is None else f' data-value="{cell.value:.6g}"'
-    if cell.is_label:
+    if cell.is_label and not cell.faint:
         return f'<th scope="row" class="{classes}"{value}>{text}</th>'
     return f'<td class="{classes}"{value}>{text}</td>'

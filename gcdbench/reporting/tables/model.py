@@ -11,11 +11,15 @@ from gcdbench.reporting.published.reported import Rounded
 
 @dataclass(frozen=True, kw_only=True)
 class RowHead:
-    """One line of a table: its key, its label columns, and the block of rows it competes with for bold."""
+    """One line of a table: its key, its label columns, and the block of rows it competes with for bold.
+
+    remark: settings that tell it from a row with the same labels; it stands after the numbers.
+    """
 
     key: str
     labels: tuple[str, ...]
     block: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,11 @@ class ResultTable:
     def entry(self, row: str, column: str, score: str) -> Entry:
         """One entry, an empty one where nothing is known."""
         return self.entries.get((row, column, score), Entry())
+
+    @property
+    def has_remarks(self) -> bool:
+        """Whether any row needs its settings to be told from another."""
+        return any(row.remark for row in self.rows)
 
     @property
     def has_reported(self) -> bool:

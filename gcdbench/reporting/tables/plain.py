@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcdbench.core.config import flatten, to_plain
+from gcdbench.core.config import to_plain
 from gcdbench.metrics.score import ScoreCatalogue
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import CellRecord
@@ -16,11 +16,12 @@ from gcdbench.reporting.run_marks import ISSUE_MARK, issue_notes, told_apart
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.tables.build import build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
+from gcdbench.reporting.telling_settings import telling_settings
 from gcdbench.runs.presets import get_preset
 from gcdbench.runs.record import DONE
 
 CONDITIONS = ("manifest_sha256", "backbone", "views", "augmentation", "training")
-LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px", "settings")
+LABELS: tuple[str, ...] = ("dataset", "method", "protocol", "K", "preset", "backbone", "px")
 
 
 def plain_table(
@@ -35,7 +36,7 @@ def plain_table(
     """
     done = [record for record in records if record.status == DONE]
     groups = group_replicates(done)
-    settings = _distinguish(groups)
+    settings = telling_settings(groups, manager)
     datasets = told_apart(done)
     heads = []
     conditions: dict[str, list[object]] = {}
@@ -52,12 +53,8 @@ def plain_table(
             like.append(own)
         if number := like.index(own):
             block += f" ({number + 1})"
-        heads.append(RowHead(key=key, labels=(dataset, name, *shared, settings[key]), block=block))
-    heads.sort(key=lambda head: head.labels)
-    labels = LABELS
-    if not any(settings.values()):
-        labels = LABELS[:-1]
-        heads = [RowHead(key=h.key, labels=h.labels[:-1], block=h.block) for h in heads]
+        heads.append(RowHead(key=key, labels=(dataset, name, *shared), block=block, remark=settings[key]))
+    heads.sort(key=lambda head: (head.labels, head.remark))
     unfinished = len(records) - len(done)
     notes = (
         [f"{unfinished} unfinished or failed run(s) are not shown; 'gcdbench status' lists them."] if unfinished else []
@@ -69,7 +66,7 @@ def plain_table(
         name="runs",
         title=f"{len(done)} finished runs",
         caption="Accuracy in percent on D_u, v2 (one Hungarian map over all of D_u); mean ± sd (ddof 1) over n seeds.",
-        label_titles=labels,
+        label_titles=LABELS,
         rows=heads,
         columns=[ColumnHead(key="", title="")],
         scores=scores,
@@ -96,37 +93,3 @@ def _conditions(members: Sequence[CellRecord], manager: PluginManager) -> dict[s
         }
     splits = {"manifest_sha256": SPLIT_PER_SEED} if repeats_split(members) else {}
     return {key: record.identity.get(key, usual.get(key)) for key in CONDITIONS} | splits
-
-
-def _distinguish(groups: dict[str, list[CellRecord]]) -> dict[str, str]:
-    """Settings that differ between groups which would otherwise look the same, as ``key=value``."""
-    texts = dict.fromkeys(groups, "")
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for key, members in groups.items():
-        r = members[0]
-        look = (r.dataset, r.method, r.variant, r.protocol, r.k_policy, r.preset, r.backbone, str(r.image_size))
-        alike.setdefault(look, []).append(key)
-    for keys in alike.values():
-        if len(keys) < 2:
-            continue
-        identities = {key: _flat_identity(groups[key]) for key in keys}
-        names = sorted({name for identity in identities.values() for name in identity} - {"seed"})
-        differing = [n for n in names if len({repr(identity.get(n)) for identity in identities.values()}) > 1]
-        if "protocol.split_seed" in differing:  # it says which split, and people can read it
-            differing.remove("manifest_sha256")
-        for key in keys:
-            texts[key] = " ".join(f"{n.rpartition('.')[2]}={_short(identities[key].get(n))}" for n in differing)
-    return texts
-
-
-def _flat_identity(members: Sequence[CellRecord]) -> dict[str, object]:
-    """What names the runs of one row, but for what differs between them."""
-    identity = flatten(members[0].identity)
-    if repeats_split(members):
-        identity |= {"manifest_sha256": SPLIT_PER_SEED, "protocol.split_seed": SPLIT_PER_SEED}
-    return identity
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text[:8] if len(text) > 24 else text

@@ -11,9 +11,9 @@ from typing import Any
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.core.printable import one_line, spreadsheet_text
-from gcdbench.reporting.tables.grid import Grid, GridCell, Layout, lay_out
+from gcdbench.reporting.tables.grid import REMARK, Grid, GridCell, Layout, lay_out
 from gcdbench.reporting.tables.html import render_html
-from gcdbench.reporting.tables.model import Entry, ResultTable
+from gcdbench.reporting.tables.model import Entry, ResultTable, RowHead
 
 SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html"}
 FORMATS = ("text", "markdown", "latex", "csv", "json", "html")
@@ -63,8 +63,7 @@ def render_text(grid: Grid, *, colours: bool = False) -> str:
 
     def aligned(cells: list[str]) -> list[str]:
         return [
-            t.ljust(w) if i < grid.label_columns else t.rjust(w)
-            for i, (t, w) in enumerate(zip(cells, widths, strict=True))
+            t.ljust(w) if grid.is_text(i) else t.rjust(w) for i, (t, w) in enumerate(zip(cells, widths, strict=True))
         ]
 
     lines.append("  ".join(aligned(leaves)).rstrip())
@@ -90,7 +89,7 @@ def _ansi(text: str, *, bold: bool = False, faint: bool = False) -> str:
 def render_markdown(grid: Grid) -> str:
     """A pipe table (one for each section), the caption above and the notes below."""
     header = _merged_header(grid)
-    rule = [":---" if i < grid.label_columns else "---:" for i in range(grid.width)]
+    rule = [":---" if grid.is_text(i) else "---:" for i in range(grid.width)]
     lines = [f"### {_md(grid.title)}", "", _md(grid.caption), ""]
     head = ["| " + " | ".join(map(_md, header)) + " |", "| " + " | ".join(rule) + " |"]
     if not grid.rows or not grid.rows[0].section:
@@ -135,7 +134,7 @@ def _tex_cell(cell: GridCell) -> str:
 
 def render_latex(grid: Grid) -> str:
     """A ``table*`` with booktabs rules; needs the packages booktabs, graphicx and xcolor."""
-    alignment = "l" * grid.label_columns + "r" * (grid.width - grid.label_columns)
+    alignment = "".join("l" if grid.is_text(i) else "r" for i in range(grid.width))
     lines = [
         "% needs \\usepackage{booktabs,graphicx,xcolor}",
         r"\begin{table*}[t]",
@@ -179,7 +178,7 @@ def plain(table: ResultTable) -> dict[str, Any]:
         "against": table.reference or None,
         "mean_rank": dict(table.ranks),
         "entries": [
-            _plain_entry(table, row.key, row.labels, column.key, score)
+            _plain_entry(table, row, column.key, score)
             for column in table.columns
             for row in table.rows
             for score in table.scores
@@ -187,12 +186,13 @@ def plain(table: ResultTable) -> dict[str, Any]:
     }
 
 
-def _plain_entry(table: ResultTable, row: str, labels: tuple[str, ...], column: str, score: str) -> dict[str, Any]:
-    entry: Entry = table.entry(row, column, score)
+def _plain_entry(table: ResultTable, row: RowHead, column: str, score: str) -> dict[str, Any]:
+    entry: Entry = table.entry(row.key, column, score)
     head = next(c for c in table.columns if c.key == column)
     return {
-        **{title.lower().replace(" ", "_"): label for title, label in zip(table.label_titles, labels, strict=True)},
-        "row": row,
+        **{title.lower().replace(" ", "_"): label for title, label in zip(table.label_titles, row.labels, strict=True)},
+        **({REMARK: row.remark} if table.has_remarks else {}),
+        "row": row.key,
         "column": column,
         "stand_in_for": list(head.stand_in_for),
         "score": score,

@@ -21,7 +21,7 @@ from gcdbench.core.identity import digest
 from gcdbench.runs.events import Begun, Event, JobEnded, decode_event
 from gcdbench.runs.executors.arrival import CORES
 from gcdbench.runs.executors.base import Job
-from gcdbench.runs.executors.wire import decode_job, encode_job
+from gcdbench.runs.executors.wire import encode_job, job_of
 from gcdbench.runs.request import Request
 from gcdbench.runs.strict_json import Fields, read_table
 
@@ -67,12 +67,8 @@ class QueuedJob:
     def of_table(cls, table: Mapping[str, Any], where: str) -> QueuedJob:
         """The inverse of :meth:`to_table`; an error that names ``where`` if it is something else."""
         found = Fields(table, where)
-        try:
-            job = decode_job(json.dumps(found.inner("job").table))
-        except (TypeError, KeyError, AttributeError) as error:
-            raise found.refuse(f"'job' is not a job ({error})") from error
         return cls(
-            job=job,
+            job=job_of(found.inner("job")),
             engine=found.text("engine"),
             engine_job=found.text("engine_job"),
             attempt=found.whole("attempt", least=1),

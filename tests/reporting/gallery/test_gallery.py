@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,24 @@ def test_sheets_hold_every_thumbnail() -> None:
     sheets = make_sheets(store, np.arange(len(store)), 4)
     assert len(sheets.pictures) == 2
     assert sheets.count == len(store)
+
+
+def test_thumbnails_shrink_until_they_fit() -> None:
+    store = np.random.default_rng(0).integers(0, 256, (60, 64, 64, 3), dtype=np.uint8)
+    plain = make_sheets(store, np.arange(60), 64)
+    room = sum(map(len, plain.pictures)) // 2
+    fitting = make_sheets(store, np.arange(60), 64, most=room)
+    assert sum(map(len, fitting.pictures)) <= room
+    assert fitting.side < 64
+    assert make_sheets(store, np.arange(60), 64, most=10**9) == plain
+
+
+def test_a_method_without_confidences_shows_none() -> None:
+    found, labelled = make()
+    made = page(replace(found, confidence=np.full(len(found.images), np.nan, dtype=np.float32)), labelled)
+    data = data_of(made)
+    assert set(data["images"]["confidence"]) == {None}
+    assert all(image["confidence"] is None for entry in data["clusters"] for image in entry["typical"])
 
 
 @settings(max_examples=25, deadline=None)

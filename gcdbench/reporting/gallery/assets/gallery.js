@@ -4,7 +4,9 @@
   const byId = (id) => document.getElementById(id);
   const clusters = data.clusters;
   const number = new Map(clusters.map((c) => [c.number, c]));
-  const key = "gcdbench-gallery-" + data.run;
+  const decided = (c) => ({ name: c.name, merged: c.merged, rejected: c.rejected });
+  // What the page was made with is part of the key: decisions that were stored since are not undone by older ones.
+  const key = "gcdbench-gallery-" + data.run + JSON.stringify(clusters.map(decided));
   let current = -1;
 
   const make = (tag, attributes = {}, ...children) => {
@@ -27,27 +29,63 @@
   } catch { /* a page opened from a file may have no storage */ }
   const remember = () => {
     const kept = {};
-    for (const c of clusters) if (!c.known) kept[c.number] = { name: c.name, merged: c.merged, rejected: c.rejected };
+    for (const c of clusters) if (!c.known) kept[c.number] = decided(c);
     try { localStorage.setItem(key, JSON.stringify(kept)); } catch { /* as above */ }
   };
 
   const title = (c) => c.name || "cluster " + c.number;
   const colour = (c) => `hsl(${(c.number * 137.508) % 360} ${c.known ? 25 : 75}% 50%)`;
 
+  // A sheet is decoded once and named by a short address: thousands of thumbnails must not repeat its bytes.
+  const sheet = (sheets, index) => {
+    sheets.urls ??= [];
+    if (!sheets.urls[index]) {
+      const bytes = Uint8Array.from(atob(sheets.pictures[index].split(",")[1]), (letter) => letter.charCodeAt(0));
+      sheets.urls[index] = URL.createObjectURL(new Blob([bytes], { type: "image/jpeg" }));
+    }
+    return sheets.urls[index];
+  };
   const place = (node, sheets, thumb, scale = 1) => {
     const side = sheets.side * scale, spot = thumb % data.perSheet;
     node.style.width = node.style.height = side + "px";
-    node.style.backgroundImage = `url(${sheets.pictures[Math.floor(thumb / data.perSheet)]})`;
+    node.style.backgroundImage = `url(${sheet(sheets, Math.floor(thumb / data.perSheet))})`;
     node.style.backgroundSize = `${data.perRow * side}px auto`;
     node.style.backgroundPosition = `${-(spot % data.perRow) * side}px ${-Math.floor(spot / data.perRow) * side}px`;
   };
 
-  const picture = (image, label) => {
-    const node = make("div", { class: "thumb", role: "img", "aria-label": label || image.name });
-    place(node, data.large, image.thumb);
-    const sure = image.confidence === undefined ? "" : ` · ${Math.round(100 * image.confidence)} %`;
-    const file = image.name.split("/").pop();
-    return make("figure", { title: image.name + sure, class: image.unlike ? "unlike" : "" }, node, make("figcaption", {}, file));
+  const sureness = (confidence) => (confidence == null ? "" : Math.round(100 * confidence) + " %");
+  const enlarge = (sheets, image, label) => {
+    place(byId("zoom-picture"), sheets, image.thumb, Math.min(340, window.innerWidth - 60) / sheets.side);
+    byId("zoom-text").textContent = [label, sureness(image.confidence) && "confidence " + sureness(image.confidence), image.unlike ? "unlike everything seen" : ""].filter(Boolean).join(", ");
+    byId("zoom-path").textContent = image.name;
+    byId("zoom").showModal();
+  };
+  const picture = (image, label, side = "") => {
+    const file = image.name.split(/[/\\]/).pop();
+    const node = make("button", { type: "button", class: "thumb", "aria-label": `Enlarge ${label || file}`, onclick: () => enlarge(data.large, image, label) });
+    place(node, data.large, image.thumb, 112 / data.large.side);
+    const caption = [side || sureness(image.confidence), file].filter(Boolean).join(" · ");
+    return make("figure", { title: image.name, class: image.unlike ? "unlike" : "" }, node, make("figcaption", {}, caption));
+  };
+
+  // Every image of a cluster, small, made only when somebody opens it.
+  const everything = (c) => {
+    const members = data.images.cluster.flatMap((own, i) => (own === c.number ? [i] : []));
+    if (!members.length) return null;
+    const count = members.length < c.size ? `${members.length} of the ${c.size} images` : c.size === 1 ? "the one image" : `all ${c.size} images`;
+    const box = make("details", { class: "all" }, make("summary", {}, count + ", the surest first"));
+    box.addEventListener("toggle", () => {
+      if (!box.open || box.childElementCount > 1) return;
+      const of = (i) => data.images.confidence[i] ?? 0;
+      const small = members.sort((a, b) => of(b) - of(a)).map((i) => {
+        const image = { thumb: i, name: data.images.names[i], confidence: data.images.confidence[i], unlike: data.images.unlike[i] };
+        const node = make("button", { type: "button", class: "small" + (image.unlike ? " unlike" : ""), title: [sureness(image.confidence), image.name].filter(Boolean).join(" · "), "aria-label": "Enlarge " + image.name, onclick: () => enlarge(data.small, image, title(c)) });
+        place(node, data.small, i, 48 / data.small.side);
+        return node;
+      });
+      box.append(make("div", { class: "strip tight" }, ...small));
+    });
+    return box;
   };
 
   const strip = (heading, images) =>
@@ -65,6 +103,11 @@
     return make("div", { class: "decide" }, name, into, reject);
   };
 
+  const open = (c) => !c.known && !c.name && !c.rejected && c.merged == null;
+  const progress = () => {
+    const fresh = clusters.filter((c) => !c.known).length;
+    byId("decided").textContent = fresh ? `${fresh - clusters.filter(open).length} of ${fresh} decided` : "";
+  };
   const restyle = (c, card) => {
     card.classList.toggle("rejected", !!c.rejected);
     const button = card.querySelector(".reject");
@@ -72,6 +115,8 @@
     const tag = card.querySelector(".state");
     tag.textContent = c.rejected ? "rejected" : c.merged != null ? "same as " + title(number.get(c.merged)) : c.known ? "" : c.name ? "named" : "not decided";
     tag.hidden = !tag.textContent;
+    tag.classList.toggle("done", tag.textContent !== "not decided");
+    progress();
   };
 
   const retitle = () => {
@@ -83,7 +128,7 @@
       }
       restyle(c, card);
     }
-    legend();
+    legend(); paint();
   };
 
   const draw = (c) => {
@@ -100,15 +145,17 @@
     if (choose) card.append(choose);
     const body = make("div", { class: "columns" });
     if (c.known) {
-      for (const part of [strip("labelled examples", c.examples), strip("put here with most reason", c.typical), strip("may not belong here: least like its labelled images", c.doubtful)]) if (part) body.append(part);
+      for (const part of [strip("labelled examples", c.examples), strip("put here, most like its labelled images", c.typical), strip("may not belong here: least like its labelled images", c.doubtful)]) if (part) body.append(part);
     } else {
-      for (const part of [strip("most typical", c.typical), strip("most doubtful", c.doubtful)]) if (part) body.append(part);
+      for (const part of [strip("most typical", c.typical), strip("most doubtful: lowest confidence", c.doubtful)]) if (part) body.append(part);
     }
     card.append(body);
     if (c.pairs.length) {
-      const pairs = c.pairs.map(([own, known]) => make("div", { class: "pair" }, picture(own, "from this cluster: " + own.name), picture(known, "labelled " + c.resembles + ": " + known.name)));
-      card.append(make("h3", {}, `this cluster beside labelled ${c.resembles}: is it really something else?`), make("div", { class: "pairs" }, ...pairs));
+      const pairs = c.pairs.map(([own, known]) => make("div", { class: "pair" }, picture(own, "from " + title(c), "found"), picture(known, "labelled " + c.resembles, "labelled")));
+      card.append(make("h3", {}, `its images (left) beside the most alike labelled ${c.resembles} (right): is it really something else?`), make("div", { class: "pairs" }, ...pairs));
     }
+    const all = everything(c);
+    if (all) card.append(all);
     restyle(c, card);
     return card;
   };
@@ -117,7 +164,7 @@
     const show = byId("show").value, find = byId("find").value.trim().toLowerCase();
     const fits = (c) =>
       (show === "all" || (show === "new" && !c.known) || (show === "known" && c.known) ||
-        (show === "open" && !c.known && !c.name && !c.rejected && c.merged == null)) &&
+        (show === "open" && open(c))) &&
       (!find || title(c).toLowerCase().includes(find) || c.typical.concat(c.doubtful).some((i) => i.name.toLowerCase().includes(find)));
     const order = { size: (a, b) => b.size - a.size, likeness: (a, b) => b.likeness - a.likeness, doubt: (a, b) => b.unlike - a.unlike || b.size - a.size, number: (a, b) => a.number - b.number };
     return clusters.filter(fits).sort(order[byId("sort").value]);
@@ -126,7 +173,9 @@
   const list = () => {
     const chosen = shown();
     byId("clusters").replaceChildren(...chosen.map(draw));
-    byId("counted").textContent = `${chosen.length} of ${clusters.length}`;
+    byId("counted").textContent = `${chosen.length} of ${clusters.length} shown`;
+    if (!chosen.length) byId("clusters").append(make("p", { class: "soft" }, "No cluster fits. Choose \"all clusters\", or empty the search."));
+    progress();
     current = -1;
   };
 
@@ -154,12 +203,24 @@
     canvas.width = box.width * ratio; canvas.height = box.height * ratio;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
+    const style = getComputedStyle(document.documentElement);
     const radius = data.images.x.length > 1500 ? 2.2 : 3.5;
     for (let i = 0; i < data.images.x.length; i++) {
       const c = number.get(data.images.cluster[i]), [x, y] = spot(i, box);
       pen.beginPath(); pen.arc(x, y, i === hovered ? radius * 2 : radius, 0, 7);
       pen.fillStyle = c ? colour(c) : "#888"; pen.globalAlpha = c && c.known ? 0.55 : 0.9; pen.fill();
-      if (data.images.unlike[i]) { pen.globalAlpha = 1; pen.lineWidth = 1.5; pen.strokeStyle = getComputedStyle(document.body).getPropertyValue("--bad"); pen.stroke(); }
+      if (data.images.unlike[i]) { pen.globalAlpha = 1; pen.lineWidth = 1.5; pen.strokeStyle = style.getPropertyValue("--bad"); pen.stroke(); }
+    }
+    pen.globalAlpha = 1; pen.font = "600 12px system-ui, sans-serif"; pen.textAlign = "center"; pen.lineWidth = 4; pen.lineJoin = "round";
+    for (const c of clusters.length <= 40 ? clusters : []) {
+      const own = data.images.cluster.flatMap((n, i) => (n === c.number ? [spot(i, box)] : []));
+      if (!own.length) continue;
+      // The member nearest to the middle: the middle itself may lie in another cluster.
+      const [mx, my] = [0, 1].map((axis) => own.reduce((sum, p) => sum + p[axis], 0) / own.length);
+      const [x, y] = own.reduce((a, b) => ((a[0] - mx) ** 2 + (a[1] - my) ** 2 <= (b[0] - mx) ** 2 + (b[1] - my) ** 2 ? a : b));
+      const half = pen.measureText(title(c)).width / 2 + 6, at = Math.max(half, Math.min(box.width - half, x));
+      pen.strokeStyle = style.getPropertyValue("--paper"); pen.strokeText(title(c), at, y + 4);
+      pen.fillStyle = style.getPropertyValue("--ink"); pen.fillText(title(c), at, y + 4);
     }
   };
   const nearest = (event) => {
@@ -177,8 +238,8 @@
     tip.hidden = found < 0;
     if (found < 0) return;
     const c = number.get(data.images.cluster[found]), box = canvas.getBoundingClientRect();
-    place(byId("tip-picture"), data.small, found, 2);
-    byId("tip-text").textContent = `${c ? title(c) : ""}${c && c.known ? " (known)" : ""}, ${Math.round(100 * data.images.confidence[found])} %: ${data.images.names[found].split("/").pop()}`;
+    place(byId("tip-picture"), data.small, found, 96 / data.small.side);
+    byId("tip-text").textContent = `${c ? title(c) : ""}${c && c.known ? " (known)" : ""} ${sureness(data.images.confidence[found])} ${data.images.names[found].split(/[/\\]/).pop()}`;
     const [x, y] = spot(found, box);
     tip.style.left = Math.min(x + 14, box.width - 180) + "px";
     tip.style.top = Math.max(0, Math.min(y + 14, box.height - 150)) + "px";
@@ -207,9 +268,26 @@
     }
     return lines.join("\n") + "\n";
   };
-  const save = () => { byId("toml").value = toml(); byId("out").showModal(); byId("toml").select(); };
+  // What 'gcdbench name' would refuse is said here, where it can be put right.
+  const problems = () => {
+    const found = [], taken = new Set(data.known);
+    for (const c of clusters.filter((each) => !each.known)) {
+      const seen = new Set([c.number]);
+      for (let next = c; next?.merged != null; next = number.get(next.merged)) {
+        if (seen.has(next.merged)) { found.push(`Cluster ${c.number} is merged into itself: one of these clusters must stay.`); break; }
+        seen.add(next.merged);
+      }
+      if (!c.name || c.merged != null) continue;
+      if (taken.has(c.name)) found.push(`Cluster ${c.number} has a name that is taken, "${c.name}": merge it into that one instead.`);
+      taken.add(c.name);
+    }
+    return found;
+  };
+  const save = () => { byId("problems").textContent = problems().join(" "); byId("problems").hidden = !problems().length; byId("toml").value = toml(); byId("out").showModal(); byId("toml").select(); };
   byId("save").addEventListener("click", save);
   byId("close").addEventListener("click", () => byId("out").close());
+  byId("zoom-close").addEventListener("click", () => byId("zoom").close());
+  byId("zoom").addEventListener("click", (event) => { if (event.target === byId("zoom")) byId("zoom").close(); });
   byId("download").addEventListener("click", () => {
     const link = make("a", { href: "data:application/toml;charset=utf-8," + encodeURIComponent(toml()), download: "names.toml" });
     document.body.append(link); link.click(); link.remove();
@@ -223,7 +301,7 @@
     root.dataset.theme = now === "dark" ? "light" : "dark"; paint();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.target.matches("input, select, textarea") || byId("out").open || event.ctrlKey || event.metaKey || event.altKey) {
+    if (event.target.matches("input, select, textarea") || byId("out").open || byId("zoom").open || event.ctrlKey || event.metaKey || event.altKey) {
       if (event.key === "Escape" && event.target.matches("input, select")) event.target.blur();
       return;
     }

@@ -75,3 +75,23 @@ const openTarget = () => {
 };
 addEventListener("hashchange", openTarget);
 openTarget();
+
+/* What is wider than its frame says so, because a phone shows no scroll bar. */
+const hintAtScrolling = () => {
+  for (const frame of document.querySelectorAll(".scroll")) {
+    const wide = frame.scrollWidth > frame.clientWidth + 1;
+    const before = frame.previousElementSibling;
+    const hint = before?.classList.contains("hint") ? before : null;
+    if (wide && !hint) {
+      const text = document.createElement("p");
+      text.className = "hint";
+      text.textContent = "Scroll the table sideways for more →";
+      frame.before(text);
+    } else if (hint) {
+      hint.hidden = !wide;
+    }
+  }
+};
+addEventListener("resize", hintAtScrolling);
+document.addEventListener("toggle", hintAtScrolling, true);
+hintAtScrolling();
