@@ -125,7 +125,7 @@ class Stages:
             self._look_at_memory(PREDICT)
             return prediction
 
-        kind.predict = predict  # type: ignore[method-assign]
+        kind.predict = predict  # type: ignore[method-assign, assignment]
 
 
 def wall(moment: Moment) -> float:

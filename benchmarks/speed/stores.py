@@ -52,7 +52,7 @@ def measure(rescores: list[int], imports: list[int]) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as scratch:
             runs, cache, archive = Path(scratch, "runs"), Path(scratch, "cache"), Path(scratch, "archive.zip")
             write_seeds(runs, count)
-            commands = [("rescore",)] if count in rescores else []
+            commands: list[tuple[str, ...]] = [("rescore",)] if count in rescores else []
             if count in imports:
                 commands += [("export", str(archive)), ("import", str(archive))]
             for command in commands:
