@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -95,3 +96,26 @@ def test_both_wheels_together_list_the_suites_and_read_their_numbers(
     shown = call(tmp_path, "table", "medxplore/main", "--preset", "laptop", "--runs", "none")
     assert shown.returncode == 0, shown.stderr
     assert "72.8" in shown.stdout  # reported, though nothing was run
+
+
+def test_all_wheels_install_side_by_side_and_agree_about_the_version(
+    wheel: Path, plugin_wheel: Path, tmp_path: Path
+) -> None:
+    """``pip install`` of the files themselves; what they depend on is here already."""
+    natural = build(ROOT / "plugins" / "natural", tmp_path / "built")
+    target = tmp_path / "installed"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target)]
+    done = subprocess.run([*command, *map(str, (wheel, plugin_wheel, natural))], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = {"gcdbench", "gcdbench_medxplore", "gcdbench_natural"}
+    versions = {}
+    for metadata in target.glob("gcdbench*.dist-info/METADATA"):
+        headers = dict(re.findall(r"^(Name|Version|License-Expression): (.*)$", metadata.read_text(), re.MULTILINE))
+        versions[headers["Name"].replace("-", "_")] = headers["Version"]
+        assert headers["License-Expression"] == "Apache-2.0"
+    assert set(versions) == names
+    assert len(set(versions.values())) == 1
+    assert call(target, "--version").stdout.split()[-1] == versions["gcdbench"]
+    listed = call(target, "list", "suites").stdout
+    assert "medxplore/main" in listed
+    assert "natural/main" in listed

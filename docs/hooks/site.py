@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         file = folder / found["target"]
         if not file.exists():
             return found[0]  # the strict build says so
-        return link_to(file, here, brought, str(config.repo_url)) + (found["heading"] or "")
+        return link_to(file, here, brought, str(config.extra["repository"])) + (found["heading"] or "")
 
     return LINK.sub(lead, markdown)
 

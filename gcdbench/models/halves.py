@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gcdbench.models.cutting import Call
@@ -28,7 +29,16 @@ class Stop(nn.Module):
     """Stands where the second half begins."""
 
     def forward(self, value: Tensor, *extras: Any, **options: Any) -> Tensor:
+        if torch.compiler.is_exporting():  # which follows modules in and out, and loses its place where one raises
+            return value
         raise Reached(value)
+
+
+class Passed(nn.Module):
+    """Stands for a module of the second half: reached in an export alone, where it changes nothing."""
+
+    def forward(self, value: Tensor, *extras: Any, **options: Any) -> Tensor:
+        return value
 
 
 class FirstHalf(nn.Module):
@@ -40,13 +50,15 @@ class FirstHalf(nn.Module):
         self.network = copy.deepcopy(network)
         self.network.set_submodule(chain[0].path, Stop())
         for call in chain[1:]:
-            self.network.set_submodule(call.path, nn.Identity())  # never reached
+            self.network.set_submodule(call.path, Passed())
 
     def forward(self, images: Tensor) -> Tensor:
         try:
-            getattr(self.network, self.run)(images)
+            out: Tensor = getattr(self.network, self.run)(images)
         except Reached as reached:
             return reached.value
+        if torch.compiler.is_exporting():
+            return out
         raise CannotBeCutError("does not come to its last stage with every image")
 
 

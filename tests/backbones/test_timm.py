@@ -240,3 +240,11 @@ def test_a_mistyped_name_leaves_no_run_behind(cli: Callable[..., Result], tmp_pa
     assert result.exit_code == 2
     assert "mobilenetv3_small_100" in result.stderr
     assert not list((tmp_path / "runs").glob("*/*/*/run.json"))
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "mobilenetv3_small_100"])
+def test_a_prefix_can_be_exported(name: str) -> None:
+    """What ``export-model`` needs: a graph of the first half that computes what the first half computes."""
+    prefix, given = load(name).prefix, images(2, 64)
+    graph = torch.export.export(prefix, (given,)).module()
+    torch.testing.assert_close(graph(given), prefix(given), rtol=1e-4, atol=1e-4)

@@ -1,3 +1,3 @@
 """MedXplore: FAAC and ACAM on top of SimGCD, as a plugin of gcdbench."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
