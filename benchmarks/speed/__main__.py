@@ -2,8 +2,9 @@
 
     python -m benchmarks.speed [--data-root DIR] [--only loops,step,...] [--quick]
 
-Needs about half an hour on two quiet cores; ``--quick`` takes two and shows only that everything works.
-Results go to benchmarks/speed/speed.json and, as tables, into docs/speed.md.
+Needs about half an hour on two quiet cores; ``--quick`` takes two minutes and shows only that everything works.
+A full measurement goes to benchmarks/speed/speed.json and, as tables, into docs/speed.md. One of some sections, or one
+with ``--output``, changes neither: it prints its tables, and ``--publish`` puts its sections beside those published.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import kernels, loops, scoring, startup
+from benchmarks.speed import first_run, kernels, loops, scoring, startup
+from benchmarks.speed.claims import write_claim
 from benchmarks.speed.images import find_folder, make_images
 from benchmarks.speed.report import write_tables
 from benchmarks.speed.settings import Settings, measure
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTIONS = ("kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
+FIGURES, PAGE = Path("benchmarks", "speed", "speed.json"), Path("docs", "speed.md")
+README = Path("README.md")
+SECTIONS = ("first_run", "kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
 BACKBONES = ("efficientnet-lite0", "resnet18")
 
 
@@ -46,6 +50,9 @@ def describe_machine() -> dict[str, Any]:
 def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
     """One section's figures."""
     quick = options.quick
+    if name == "first_run":
+        with tempfile.TemporaryDirectory() as scratch:
+            return first_run.measure(make_images(Path(scratch), 64 if quick else 800), quick=quick)
     if name == "kernels":
         repeats, images = (1, 16) if quick else (3, 256)
         return [
@@ -84,22 +91,27 @@ def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
         return measure("scaling", Settings(**{**vars(base), "cache": cache, "images": 8 if quick else 250}))["rows"]
 
 
-def main() -> None:
-    """Measure, print, store."""
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> None:
+    """Measure, print, store; ``root``: where the published figures and their page are."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", type=Path, help="holds kvasir/; default: GCDBENCH_DATA, else made images")
-    parser.add_argument("--only", default=",".join(SECTIONS), help=f"sections, separated by commas: {SECTIONS}")
+    parser.add_argument("--only", help=f"sections, separated by commas: {SECTIONS}")
     parser.add_argument("--rounds", type=int, default=2, help="how often each loop is measured")
     parser.add_argument("--steps", type=int, default=10, help="timed steps of each loop and round")
     parser.add_argument("--images", type=int, default=1000, help="images the loops are measured on")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes; nothing is written")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "speed" / "speed.json")
-    options = parser.parse_args()
-    sections = options.only.split(",")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes; nothing is published")
+    parser.add_argument("--output", type=Path, help="a file for the figures; what it holds of other sections stays")
+    parser.add_argument("--publish", action="store_true", help="replace these sections of the published figures")
+    options = parser.parse_args(arguments)
+    sections = (options.only or ",".join(SECTIONS)).split(",")
     if unknown := set(sections) - set(SECTIONS):
         parser.error(f"no such section: {', '.join(sorted(unknown))}")
+    if options.publish and (options.quick or options.output):
+        parser.error("--publish goes with neither --quick nor --output")
+    publish = options.publish or not (options.only or options.output or options.quick)
+    output = root / FIGURES if publish else options.output
 
-    results = json.loads(options.output.read_text()) if options.output.is_file() and not options.quick else {}
+    results = json.loads(output.read_text()) if output is not None and output.is_file() else {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = find_folder(options.data_root)
         real = folder is not None
@@ -110,17 +122,19 @@ def main() -> None:
             base = Settings(folder=str(folder), steps=2, warmup=1, images=64, batch=8, image_size=64, views="bank:2")
         machine = {**describe_machine(), "images": "Kvasir" if real else "made"}
         if results.setdefault("machine", machine) != machine:
-            parser.error(f"{options.output} was measured on another machine or set of versions: delete it, or --output")
+            parser.error(f"{output} was measured on another machine or set of versions: delete it, or --output")
         for section in sections:
             started = time.perf_counter()
             when = {"date": time.strftime("%Y-%m-%d"), "load_before": os.getloadavg()}
             results[section] = run_section(section, base, options)
             results.setdefault("when", {})[section] = when
             print(f"{section}: {time.perf_counter() - started:.0f} s", flush=True)
-    print(write_tables(results, None if options.quick else ROOT / "docs" / "speed.md"))
-    if not options.quick:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(write_tables(results, root / PAGE if publish else None))
+    if publish:
+        write_claim(results, root / README)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

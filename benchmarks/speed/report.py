@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.speed.claims import MACHINES, describe_machines, gather
 
 WHOLE = {
     "published": "published style",
@@ -14,6 +17,8 @@ WHOLE = {
     "bank, many runs": "bank, one run a core",
 }
 """Ways of working that whole runs are compared by."""
+
+BOUNDS = ("bound_one_run", "bound_many_runs")
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -44,6 +49,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
                 describe_ratio(row, "ratio_online"),
                 f"**{describe_ratio(row, 'ratio_one_run')}**",
                 f"**{describe_ratio(row, 'ratio_many_runs')}**",
+                *(describe_ratio(row, name) if name in row else "not measured" for name in BOUNDS),
             ]
         )
     first = rows[0]
@@ -55,7 +61,10 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
             f"Views a second in training steps alone ({title}):",
             table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
             f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
-            table(["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×"], runs),
+            table(
+                ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
+            ),
+            "The bound is the ratio if everything in our runs but the matrix products of the training steps were free.",
         ]
     )
 
@@ -105,11 +114,12 @@ def describe_step(rows: list[dict[str, Any]]) -> str:
             f"{1e3 * row['step']:.0f}",
             f"{1e3 * row['products_alone']:.0f}",
             f"{row['ratio']:.2f}",
+            f"{1e3 * row['products_by_numpy']:.0f}" if "products_by_numpy" in row else "not measured",
             *(f"{100 * row['shares'][kind]:.1f} %" for kind in kinds),
         ]
         for row in rows
     ]
-    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", *kinds.values()]
+    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "the same by numpy, ms", *kinds.values()]
     return "One step, one thread, from the bank:\n\n" + table(header, body)
 
 
@@ -154,7 +164,24 @@ def describe_startup(row: dict[str, float]) -> str:
     )
 
 
+def describe_first_run(rows: list[dict[str, Any]]) -> str:
+    """What a newcomer waits for."""
+    ways = {"native": "compiled kernels", "torch": "none"}
+    cells = {(row["what"], row["kernels"]): row for row in rows}
+    body = []
+    for what in dict.fromkeys(row["what"] for row in rows):
+        line: list[str] = [what]
+        for way in ways:
+            row = cells[what, way]
+            said = "nothing" if row["expected"] is None else f"{row['expected']:.0f}"
+            line += [f"{row['seconds']:.1f}", said]
+        body.append(line)
+    header = ["seconds", *(text for title in ways.values() for text in (title, f"{title}, said before"))]
+    return "Commands in new processes, from an empty cache, one after the other:\n\n" + table(header, body)
+
+
 DESCRIBE: dict[str, Callable[[Any], str]] = {
+    "first_run": describe_first_run,
     "kernels": describe_kernels,
     "loops": describe_loops,
     "prefix": describe_prefix,
@@ -165,16 +192,28 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
 }
 
 
-def write_tables(results: dict[str, Any], document: Path | None) -> str:
-    """All tables as text; also put between the marks of ``document``."""
+EARLIER = Path(__file__).parent / "earlier.json"
+"""Sections measured before, on another machine."""
+
+
+def describe_results(results: dict[str, Any]) -> list[str]:
+    """What was measured on one machine: a line on it, and a table for each section."""
     machine = results["machine"]
-    versions = machine["packages"]
     dates = ", ".join(sorted({when["date"] for when in results["when"].values()}))
-    parts = [
-        f"Measured {dates} on {machine['cores']} cores ({machine['cpu']}), torch {versions['torch']},"
+    first = (
+        f"Measured {dates} on {machine['cores']} cores ({machine['cpu']}), torch {machine['packages']['torch']},"
         f" {machine['kernels']} kernels, {machine['images']} images."
-    ]
-    parts += [describe(results[name]) for name, describe in DESCRIBE.items() if name in results]
+    )
+    return [first, *(describe(results[name]) for name, describe in DESCRIBE.items() if name in results)]
+
+
+def write_tables(results: dict[str, Any], document: Path | None) -> str:
+    """All tables as text; also put between the marks of ``document``, those of another machine after them."""
+    parts = describe_results(results)
+    if document is not None and EARLIER.is_file():
+        parts += ["### Earlier, on another machine", *describe_results(json.loads(EARLIER.read_text(encoding="utf-8")))]
+    machines = gather(results, json.loads(MACHINES.read_text(encoding="utf-8")))
+    parts += ["### Every machine", "Whole runs against the published style:", table(*describe_machines(machines))]
     text = "\n\n".join(parts)
     if document is not None:
         put_between_marks(text, document)

@@ -5,6 +5,10 @@
 Phantom images, EfficientNet-Lite0 at 128 px, ``views = "auto"`` under a disk budget, two epochs of SimGCD, prediction,
 scores and the HTML report, all from an empty cache. Needs an hour or two on two quiet cores with 100,000 images.
 The figures are also printed as Markdown tables. The largest size needs about 15 GB of disk.
+
+Seconds by the clock are told beside processor seconds, those of helping processes included: where other programs share
+the machine, or stop this one, only the latter can be compared between sizes. ``--resume`` keeps the sizes that the
+output holds already.
 """
 
 from __future__ import annotations
@@ -15,60 +19,118 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from benchmarks.speed.__main__ import describe_machine
-from benchmarks.speed.memory import watch_family
+from benchmarks.speed.memory import anonymous_bytes, watch_family
 from benchmarks.speed.report import table
 from gcdbench.runs.events import EpochEnd, Event, Note, Progress, StepProgress
+
+if TYPE_CHECKING:
+    from gcdbench.images.image_set import ImageSet
+    from gcdbench.training.method import Prediction
+    from gcdbench.training.parametric import ParametricMethod
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = 8
 EPOCHS = 2
 
+DECODE, TEST_VIEWS, VIEWS = "decode and store them", "make the test views", "make the training views"
+TRAIN, PREDICT = "train", "predict"
+
 TASKS = {
     "reading files": "hash the images",
-    "decoding images": "decode and store them",
-    "test views": "make the test views",
-    "view bank": "make the training views",
+    "decoding images": DECODE,
+    "test views": TEST_VIEWS,
+    "view bank": VIEWS,
 }
 """Tasks that a run tells of, and what they are called here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """Seconds by the clock, and processor seconds of this process and all below it."""
+
+    wall: float
+    cpu: float
+
+    def since(self, before: Moment) -> Moment:
+        """What passed between two moments."""
+        return Moment(wall=self.wall - before.wall, cpu=self.cpu - before.cpu)
+
+
+def now() -> Moment:
+    """This moment."""
+    spent = os.times()
+    cpu = spent.user + spent.system + spent.children_user + spent.children_system
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            times = child.cpu_times()
+            cpu += times.user + times.system
+    return Moment(wall=time.perf_counter(), cpu=cpu)
 
 
 class Stages:
     """When each stage of a run began and ended, told by its events."""
 
     def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.spans: dict[str, tuple[float, float]] = {}
+        self.started = now()
+        self.spans: dict[str, tuple[Moment, Moment]] = {}
+        self.memory: dict[str, int] = {}
         self.notes: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        now = time.perf_counter()
+        moment = now()
         if isinstance(event, Note):
             self.notes.append(event.message)
         name = TASKS.get(event.task) if isinstance(event, Progress) else None
         if isinstance(event, EpochEnd | StepProgress):
-            name = "train"
+            name = TRAIN
         if name is not None:
-            first = self.spans.get(name, (now, now))[0]
-            self.spans[name] = (first, now)
+            first = self.spans.get(name, (moment, moment))[0]
+            self.spans[name] = (first, moment)
+            self._look_at_memory(name)
 
-    def seconds(self, predict: float) -> dict[str, float]:
-        """Seconds of each stage; what lies between two of them belongs to neither and is called by what it is."""
-        spans = dict(self.spans)
-        views = max(spans[name][1] for name in ("make the test views", "make the training views") if name in spans)
-        spans["train"] = (views, spans["train"][1])  # the first step has no event at its beginning
-        found = {name: end - begin for name, (begin, end) in spans.items()}
-        stored = spans["decode and store them"][1]
-        begun = min(spans[name][0] for name in ("make the test views", "make the training views") if name in spans)
-        found["split, checks, network"] = begun - stored
-        found["predict"] = predict
-        found["store predictions, score"] = time.perf_counter() - spans["train"][1] - predict
-        found["the run in all"] = time.perf_counter() - self.started
-        return {name: round(seconds, 2) for name, seconds in found.items()}
+    def _look_at_memory(self, stage: str) -> None:
+        self.memory[stage] = max(self.memory.get(stage, 0), anonymous_bytes(os.getpid()))
+
+    def take(self) -> dict[str, Moment]:
+        """What each stage took; what lies between two of them belongs to neither and is called by what it is."""
+        ended, spans = now(), dict(self.spans)
+        made = [spans[name] for name in (TEST_VIEWS, VIEWS) if name in spans]
+        begun, views = min((one[0] for one in made), key=wall), max((one[1] for one in made), key=wall)
+        trained = spans[TRAIN][1]
+        spans[TRAIN] = (views, trained)  # the first step has no event at its beginning
+        found = {name: end.since(begin) for name, (begin, end) in spans.items()}
+        found["split, checks, network"] = begun.since(spans[DECODE][1])
+        predicted = spans[PREDICT][1]
+        found["store predictions, score"] = ended.since(predicted)
+        found["the run in all"] = ended.since(self.started)
+        return found
+
+    def watch(self, kind: type[ParametricMethod]) -> None:
+        """Note when predictions begin and end; no event tells."""
+        plain = kind.predict
+
+        def predict(method: ParametricMethod, images: ImageSet) -> Prediction:
+            begun = now()
+            prediction = plain(method, images)
+            self.spans[PREDICT] = (self.spans.get(PREDICT, (begun, begun))[0], now())
+            self._look_at_memory(PREDICT)
+            return prediction
+
+        kind.predict = predict  # type: ignore[method-assign, assignment]
+
+
+def wall(moment: Moment) -> float:
+    """By the clock."""
+    return moment.wall
 
 
 def run_one(images: int, budget: str, folder: Path) -> None:
@@ -79,8 +141,10 @@ def run_one(images: int, budget: str, folder: Path) -> None:
     from gcdbench.runs.plan import make_plan
     from gcdbench.runs.request import Request
     from gcdbench.runs.runner import execute
+    from gcdbench.training.parametric import ParametricMethod
 
     stages, manager = Stages(), get_manager()
+    stages.watch(ParametricMethod)
     request = Request(
         method="simgcd",
         dataset="phantom",
@@ -91,9 +155,13 @@ def run_one(images: int, budget: str, folder: Path) -> None:
     placement = Placement(runs=folder / "runs", cache=folder / "cache", disk_budget=budget)
     plan = make_plan(request, manager)
     result = execute(Execution(plan=plan, placement=placement, manager=manager, listener=stages))
+    taken = stages.take()
     answer = {
-        "seconds": stages.seconds(result.record.seconds["predict"]),
+        "seconds": {name: round(one.wall, 2) for name, one in taken.items()},
+        "cpu_seconds": {name: round(one.cpu, 2) for name, one in taken.items()},
+        "anonymous_bytes": stages.memory,
         "views": result.record.identity["views"],
+        "counts": dict(result.record.split.counts),
         "notes": stages.notes,
         "all": result.scores.sets["transductive"].scores["all"],
     }
@@ -111,12 +179,13 @@ def measure(images: int, budget: str) -> dict[str, Any]:
         if run.code:
             raise SystemExit(f"the run with {images} images ended with code {run.code}")
         answer: dict[str, Any] = json.loads(run.output.splitlines()[-1])
-        started = time.perf_counter()
+        started = now()
         page = [sys.executable, "-m", "gcdbench", "report", "--runs", str(folder / "runs")]
         report = watch_family([*page, "--output", str(folder / "report.html")])
         if report.code:
             raise SystemExit(f"the report on {images} images ended with code {report.code}")
-        answer["seconds"]["report"] = round(time.perf_counter() - started, 2)
+        spent = now().since(started)
+        answer["seconds"]["report"], answer["cpu_seconds"]["report"] = round(spent.wall, 2), round(spent.cpu, 2)
         return {
             "images": images,
             **answer,
@@ -138,16 +207,18 @@ def describe(rows: list[dict[str, Any]]) -> str:
     """Tables for the docs: seconds per stage with their growth, memory and disk."""
     sizes = [f"{row['images']:,}" for row in rows]
     growth = [f"× {b['images'] / a['images']:.0f} images" for a, b in pairwise(rows)]
-    names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
-    body = [
-        [
-            name,
-            *(f"{row['seconds'].get(name, 0):.1f}" for row in rows),
-            *(f"{b['seconds'].get(name, 0) / max(a['seconds'].get(name, 0), 0.01):.1f}" for a, b in pairwise(rows)),
+    parts = []
+    for title, key in (("seconds by the clock", "seconds"), ("processor seconds", "cpu_seconds")):
+        names = list(dict.fromkeys(name for row in rows for name in row[key]))
+        body = [
+            [
+                name,
+                *(f"{row[key].get(name, 0):.1f}" for row in rows),
+                *(f"{b[key].get(name, 0) / max(a[key].get(name, 0), 0.01):.1f}" for a, b in pairwise(rows)),
+            ]
+            for name in names
         ]
-        for name in names
-    ]
-    parts = [table(["seconds", *sizes, *growth], body)]
+        parts.append(table([title, *sizes, *growth], body))
     for title, key, unit in (
         ("anonymous memory, GiB", "peak_anonymous_bytes", 2**30),
         ("disk, GB", "disk_bytes", 10**9),

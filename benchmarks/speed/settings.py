@@ -43,7 +43,10 @@ def parse_settings() -> Settings:
 def start(module: str, settings: Settings, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start a measuring process; ``environment`` is added to this process's own."""
     command = [sys.executable, "-m", f"benchmarks.speed.{module}", json.dumps(asdict(settings))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+    own = {"OPENBLAS_NUM_THREADS": str(settings.threads)}  # numpy's library reads it when it is loaded
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **own, **(environment or {})}
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:

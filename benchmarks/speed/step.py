@@ -81,6 +81,20 @@ def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
     return best
 
 
+def time_numpy(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
+    """The same products by numpy's library; torch brings one of its own. Says whether choosing would gain anything."""
+    rng = np.random.default_rng(0)
+    work = [([rng.random(size, dtype=np.float32) for size in key[1]], count) for key, count in shapes.items()]
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for (left, right), count in work:
+            for _ in range(count):
+                np.matmul(left, right)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
 def measure(settings: Settings) -> dict[str, Any]:
     """Shares of a step and its ratio to the matrix products alone, in one thread."""
     side = round(settings.image_size / 0.875)
@@ -99,6 +113,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         "step": step,
         "products_alone": alone,
         "ratio": step / alone,
+        "products_by_numpy": time_numpy(shapes, repeats=3) / settings.steps,
         "shares": shares,
     }
 

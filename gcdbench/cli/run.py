@@ -172,7 +172,9 @@ def _expected_duration(plan: Plan, placement: Placement) -> str:
         if plan.training.epochs * count.training <= SHORT:
             return "less than a minute"
         measure_speed(cache, plan, manager, device=device)
-    seconds = expected_seconds(plan, count, threads=placement.threads, device=device, cache=cache)
+    seconds = expected_seconds(
+        plan, count, threads=placement.threads, device=device, cache=cache, budget=placement.disk_budget
+    )
     if seconds is None:
         return "duration unknown"
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gcdbench.core.cache_upkeep import describe_entries
+from gcdbench.core.disk_space import parse_size
 from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir, disk_budget
 from gcdbench.core.work import available_cores
@@ -17,7 +18,7 @@ from gcdbench.datasets.catalogue import open_dataset
 from gcdbench.images.decoding import stored_side
 from gcdbench.runs.machine_speed import Speed, recall_speed
 from gcdbench.views.budget import ViewSize, decide_views
-from gcdbench.views.setting import ViewSetting, parse_views
+from gcdbench.views.setting import parse_views
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -71,14 +72,24 @@ def count_images(plan: Plan, manager: PluginManager, data_root: Path | None = No
 
 
 def expected_seconds(
-    plan: Plan, count: ImageCount, *, threads: int | None = None, device: str = "cpu", cache: Path | None = None
+    plan: Plan,
+    count: ImageCount,
+    *,
+    threads: int | None = None,
+    device: str = "cpu",
+    cache: Path | None = None,
+    budget: str | None = None,
 ) -> float | None:
-    """Seconds of a run on this machine when it is quiet; None where its network was not measured yet."""
+    """Seconds of a run on this machine when it is quiet; None where its network was not measured yet.
+
+    budget: room for stored views where ``views = "auto"`` decides, as in a run's placement.
+    """
     folder = cache or cache_dir()
     speed = recall_speed(folder, plan, device=device)
     if speed is None:
         return None
     used = 1 if device != "cpu" else threads or available_cores()
+    plan = _decide(plan, count, speed, disk_budget() if budget is None else parse_size(budget))
     return sum_up(plan, count, speed, find_present(folder, plan, count), threads=used)
 
 
@@ -117,7 +128,7 @@ def sum_up(plan: Plan, count: ImageCount, speed: Speed, present: Present, *, thr
     together = float(threads**SHARING)
     if not plan.method.trained:  # features of the pretrained network, then minutes at most
         return START + decoding + count.images * (speed.view + speed.predict) / threads
-    setting = _resolve(parse_views(plan.settings.views), count, speed)
+    setting = parse_views(plan.settings.views)
     epochs = plan.training.epochs
     training = epochs * count.training * speed.step / together
     if setting.kind == "online":
@@ -129,8 +140,10 @@ def sum_up(plan: Plan, count: ImageCount, speed: Speed, present: Present, *, thr
     return START + decoding + making / threads + training + count.images * speed.predict / together
 
 
-def _resolve(setting: ViewSetting, count: ImageCount, speed: Speed) -> ViewSetting:
-    if setting.kind != "auto":
-        return setting
+def _decide(plan: Plan, count: ImageCount, speed: Speed, budget: int) -> Plan:
+    """The plan with what ``views = "auto"`` will mean: what lies in the cache is looked for under that."""
+    if plan.settings.views != "auto":
+        return plan
     shape = {"height": speed.height, "width": speed.width, "channels": speed.channels}
-    return decide_views(ViewSize(images=count.images, training=count.training, **shape), disk_budget())
+    setting = decide_views(ViewSize(images=count.images, training=count.training, **shape), budget)
+    return replace(plan, settings=replace(plan.settings, views=str(setting)))

@@ -30,8 +30,9 @@ def report(tmp_path_factory):
     folder, manager = tmp_path_factory.mktemp("report"), PluginManager(points=[])
     runs = folder / "runs"
     for method, accuracy in (("simgcd", 0.7), ("legogcd", 0.9), ("orca", 0.5)):
-        for seed in (0, 1):
-            request = Request(method=method, dataset="kvasir", preset="laptop", seed=seed)
+        for seed, split_seed in ((0, 0), (1, 0), (1, 1), (2, 2)):  # some suites repeat the split with the seed
+            overrides = {"protocol.split_seed": split_seed} if split_seed else {}
+            request = Request(method=method, dataset="kvasir", preset="laptop", seed=seed, overrides=overrides)
             directory = write_fake_run(runs, FakeRun(request=request, accuracy=accuracy), manager)
     (directory.path / "attention").mkdir()
     Image.new("RGB", (40, 30), "red").save(directory.path / "attention" / "map.png")

@@ -28,6 +28,8 @@ from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan, make_plan
 from gcdbench.runs.request import Request
 from gcdbench.runs.runner import execute
+from gcdbench.views.budget import ViewSize
+from gcdbench.views.setting import parse_views
 from tests.runs.test_auto_views import PLUGIN
 
 SPEED = Speed(view=0.003, step=0.01, predict=0.002, height=8, width=8, channels=112)
@@ -61,7 +63,6 @@ def planned(manager: PluginManager) -> Callable[..., Plan]:
         ("bank8:4", Present(test_views=True), 4 * 800),
         ("rolling:4/2", Present(), (4 + 2 * 4) * 800 + 1000),
         ("online", Present(views=9, test_views=True), 5 * 800 * 2 + 1000),
-        ("auto", Present(), 16 * 800 + 1000),
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
@@ -129,6 +130,33 @@ def test_a_measurement_is_remembered_and_a_damaged_memory_is_none(
     content[20] ^= 1
     memory.write_bytes(content)
     assert recall_speed(tmp_path, plan, device="cpu") is None
+
+
+def test_what_auto_will_decide_is_what_is_expected(
+    planned: Callable[..., Plan], manager: PluginManager, tmp_path: Path
+) -> None:
+    """Under a budget for three views of the tiny network, and where such views lie in the cache already."""
+    plan = planned("auto", n_per_class="12")
+    count = count_images(plan, manager)
+    speed = measure_speed(tmp_path, plan, manager, device="cpu")
+    assert count is not None
+    assert speed is not None
+    size = ViewSize(
+        images=count.images,
+        training=count.training,
+        height=speed.height,
+        width=speed.width,
+        channels=speed.channels,
+    )
+    budget = str(size.bank_bytes(parse_views("rolling:3")))
+    said = expected_seconds(plan, count, cache=tmp_path, budget=budget, threads=1)
+    assert said == expected_seconds(planned("rolling:3", n_per_class="12"), count, cache=tmp_path, threads=1)
+    placement = Placement(runs=tmp_path / "runs", cache=tmp_path, workers=1, disk_budget=budget)
+    execute(Execution(plan=plan, placement=placement, manager=manager))
+    again = expected_seconds(plan, count, cache=tmp_path, budget=budget, threads=1)
+    assert again is not None
+    assert said is not None
+    assert again < said
 
 
 def test_a_method_that_cannot_be_tried_out_has_no_expected_duration(

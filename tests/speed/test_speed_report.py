@@ -9,6 +9,7 @@ import pytest
 
 loops = pytest.importorskip("benchmarks.speed.loops", reason="runs from the repository's root")
 report = pytest.importorskip("benchmarks.speed.report")
+claims = pytest.importorskip("benchmarks.speed.claims")
 settings = pytest.importorskip("benchmarks.speed.settings")
 
 
@@ -20,6 +21,8 @@ def test_run_times_are_put_together_from_their_parts() -> None:
         "bank": {"images": 50, "prepare": 1.0, "bank": 4.0, "step": 0.25, "evaluation": 0.01},
         "side_by_side": [{"step": 0.4, "evaluation": 0.02}] * 2,
         "published_side_by_side": [{"step": 3.0, "evaluation": 0.1}] * 2,
+        "products": {"products_alone": 0.2},
+        "products_side_by_side": [{"products_alone": 0.25}, {"products_alone": 0.5}],
     }
     row = loops.summarise(
         settings.Settings(folder="", batch=10, views="bank:3"), [measured], total=100, epochs=2, runs=10
@@ -32,6 +35,8 @@ def test_run_times_are_put_together_from_their_parts() -> None:
     assert seconds["published, many runs"] == pytest.approx((20 * 3 + 2 * 75 * 0.1) / 2)
     assert row["ratio_one_run"] == pytest.approx(55 / 15.75)
     assert row["ratio_many_runs"] == pytest.approx(37.5 / 5.75)  # against the better of the published style's two ways
+    assert row["bound_one_run"] == pytest.approx(55 / (20 * 0.2))
+    assert row["bound_many_runs"] == pytest.approx(37.5 / (20 / 6))  # six steps' products a second on both cores
     assert row["step_views_per_second"]["side by side"] == pytest.approx(2 * 10 * 5)
     assert row["bank_views_per_second"] == pytest.approx(50 * 4 / 4)
 
@@ -46,6 +51,8 @@ def test_ratios_of_several_rounds_come_with_their_range() -> None:
             "bank": {**ours, "bank": 1e-9},
             "side_by_side": [ours],
             "published_side_by_side": [{"step": step, "evaluation": 0.0}],
+            "products": {"products_alone": 0.5},
+            "products_side_by_side": [{"products_alone": 0.5}],
         }
         for step in (10.0, 5.0)
     ]
@@ -78,5 +85,67 @@ def test_the_page_follows_from_the_stored_figures(tmp_path: Path) -> None:
     root = Path(report.__file__).parents[2]
     page = tmp_path / "speed.md"
     page.write_text((root / "docs" / "speed.md").read_text(encoding="utf-8"), encoding="utf-8")
-    report.write_tables(json.loads((root / "benchmarks" / "speed" / "speed.json").read_text(encoding="utf-8")), page)
+    results = json.loads((root / "benchmarks" / "speed" / "speed.json").read_text(encoding="utf-8"))
+    report.write_tables(results, page)
     assert page.read_text(encoding="utf-8") == (root / "docs" / "speed.md").read_text(encoding="utf-8")
+    readme = tmp_path / "README.md"
+    readme.write_text((root / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    claims.write_claim(results, readme)
+    assert readme.read_text(encoding="utf-8") == (root / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_slowest_machine_is_the_one_that_is_claimed() -> None:
+    """One machine has the lowest ratio of one run, another that of ten seeds, in its worse round."""
+    earlier = [
+        {"machine": "a", "ratios": {"n": {"ratio_one_run": 3.0, "ratio_many_runs": 9.0}}},
+        {"machine": "b", "ratios": {"n": {"ratio_one_run": 5.0, "ratio_many_runs": 8.0, "ratio_online": 2.0}}},
+    ]
+    ratios = {"ratio_one_run": 4.0, "ratio_many_runs": 8.5, "ratio_online": 3.0}
+    row = {"backbone": "n", **ratios, "ratios_by_round": {"ratio_many_runs": [10.0, 7.0]}}
+    results = {"machine": {"cpu": "c"}, "when": {"loops": {"date": "today"}}, "loops": [row]}
+    machines = claims.gather(results, earlier)
+    assert claims.lowest(machines, "n", "ratio_one_run") == (3.0, "a")
+    assert claims.lowest(machines, "n", "ratio_many_runs") == (7.0, "c, today")
+    claim = claims.make_claim(machines, "n")
+    assert "3.0" in claim
+    assert "7.0" in claim
+
+
+@pytest.mark.parametrize(
+    ("arguments", "published"),
+    [
+        (["--only", "startup"], False),
+        (["--output", "elsewhere.json", "--only", "startup"], False),
+        (["--output", "elsewhere.json"], False),
+        (["--only", "startup", "--publish"], True),
+        ([], True),
+    ],
+)
+def test_only_a_full_measurement_or_an_express_wish_changes_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], published: bool
+) -> None:
+    """Other sections of the published figures stay even then."""
+    speed = pytest.importorskip("benchmarks.speed.__main__")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(speed, "SECTIONS", ("startup",))
+    monkeypatch.setattr(speed, "run_section", lambda *_: {"help": 0.35, "click": 0.15})
+    machine = {"cores": 2, "cpu": "c", "packages": {"torch": "t"}, "kernels": "native"}
+    monkeypatch.setattr(speed, "describe_machine", lambda: machine)
+    figures, page = tmp_path / speed.FIGURES, tmp_path / speed.PAGE
+    for file in (figures, page):
+        file.parent.mkdir(parents=True)
+    rows = [{"samples": 10, "headline": 1.0, "all_metrics": 2.0, "loop": 3.0}]
+    stored = {"machine": {**machine, "images": "Kvasir"}, "when": {"scoring": {"date": "d"}}, "scoring": rows}
+    figures.write_text(json.dumps(stored))
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    before = figures.read_text(), page.read_text()
+    (tmp_path / speed.README).write_text("no marks")
+    monkeypatch.setattr(speed, "find_folder", lambda _: tmp_path)
+    speed.main(arguments, root=tmp_path)
+    if not published:
+        assert (figures.read_text(), page.read_text()) == before
+        assert Path("elsewhere.json").exists() == ("elsewhere.json" in arguments)
+        return
+    assert "0.20 s more" in page.read_text()
+    assert "Scoring" in page.read_text()
+    assert json.loads(figures.read_text())["scoring"] == rows
