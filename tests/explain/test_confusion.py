@@ -82,7 +82,7 @@ def test_examples_are_what_their_name_says() -> None:
 
 
 def test_old_new_and_false_old_take_turns_by_class() -> None:
-    # Classes 0 and 1 are old. Cluster c is class c; three images of class 2 are taken for class 0, one of class 0 for 3.
+    # Classes 0 and 1 are old. Cluster c is class c. Three images of class 2 are taken for 0, one of class 0 for 3.
     truth = [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3]
     answer = [0, 0, 0, 3, 1, 1, 2, 2, 2, 2, 0, 0, 0, 3, 3]
     confidence = [0.5, 0.9, 0.8, 0.9, 0.3, 0.4, 0.9, 0.8, 0.7, 0.6, 0.1, 0.9, 0.2, 0.5, 0.6]
