@@ -127,7 +127,7 @@ def _suite(
     if max(Counter(column for column, _ in told_apart).values(), default=0) < fewest_rows:
         return None
     table, unused = _only_begun(whole)
-    if suite.kind == "comparison" and not findings:  # the first comparison is what a reader came for
+    if not findings:  # the first table that compares anything is what a reader came for
         findings += find_sentences(table)
     body = render_html(lay_out(table), titled=False)
     if unused:

@@ -1,4 +1,4 @@
-"""What a table says, in sentences: who has the highest mean, and whether a test allows to say so."""
+"""What a table says, in sentences: who has the highest mean, and whether a test supports it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sentence(table: ResultTable, where: str, found: list[tuple[RowHead, Entry]]
     verdict = (
         "a paired test over shared seeds sets it apart from every other row"
         if entry.bold
-        else "the runs do not allow to call it better than all others"
+        else "the runs do not show that it is better than all others"
     )
     return f"{said}; {verdict}."
 
