@@ -42,12 +42,13 @@ def at_smoke_settings(line: str) -> str:
     return f"{line} {SMALL[verb]}" if verb in SMALL and "phantom" in line else line
 
 
-def shell(lines: list[str], folder: Path) -> str:
-    """Run lines in one shell, as a reader would; what they printed."""
+def shell(lines: list[str], folder: Path, *, programs: Path = Path(sys.executable).parent, **more: str) -> str:
+    """Run lines in one shell, as a reader would; what they printed. ``more`` is added to the environment."""
     environment = {
         **os.environ,
         "GCDBENCH_CACHE": str(folder / "cache"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        **more,
     }
     script = "\n".join(["set -eu", *lines])
     done = subprocess.run(

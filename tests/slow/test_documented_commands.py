@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
 from tests.runs.own_images import draw_classes
-from tests.slow.documented import at_smoke_settings, blocks, commands, shell
+from tests.slow.documented import ROOT, at_smoke_settings, blocks, commands, shell
 
 pytestmark = pytest.mark.slow
 
@@ -25,13 +28,29 @@ def test_start(tmp_path: Path) -> None:
     assert (tmp_path / "examples.svg").read_text(encoding="utf-8").count("<image") > 1
 
 
-def test_write_a_method_and_compare_it_with_simgcd(tmp_path: Path) -> None:
-    """The newcomer's path: from the page's files and commands to a paired test against SimGCD."""
+def test_from_a_clone_to_a_method_compared_with_simgcd(tmp_path: Path) -> None:
+    """The newcomer's path: clone, install, write the page's files, type its commands, read a paired test.
+
+    The environment is new. What gcdbench depends on is taken from this one, so that nothing is downloaded.
+    """
+    clone, environment = tmp_path / "clone", tmp_path / "venv"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    venv.create(environment, with_pip=True)
+    [install] = [line for line in commands("index.md") if line.startswith("pip install")]
+    programs = environment / "bin"
+    dependencies = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    offline = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 is what pip takes for yes
+    shell([install], clone, programs=programs, **dependencies, **offline)
+    where = shell(
+        ["python -c 'import gcdbench; print(gcdbench.__file__)'"], tmp_path, programs=programs, **dependencies
+    )
+    assert where.startswith(str(clone))
     files = iter(["agree.py", "agreement.toml", "pseudo.py"])
     for kind, text in blocks("write/method.md"):
         if kind in ("python", "toml") and (name := next(files, None)):
             (tmp_path / name).write_text(text, encoding="utf-8")
-    printed = shell([at_smoke_settings(line) for line in commands("write/method.md")], tmp_path)
+    lines = [at_smoke_settings(line) for line in commands("write/method.md")]
+    printed = shell(lines, tmp_path, programs=programs, **dependencies)
     assert "SimGCD + agreement" in printed
     assert re.search(r"\bp\b", printed)
     assert len(list(tmp_path.glob("runs/phantom/agree/*/scores.json"))) >= 6
