@@ -122,7 +122,7 @@ def test_a_run_on_a_folder_of_ones_own(call: Callable[..., Result], trained: tup
     ran = call("run", "-m", "small", "-d", f"folder:{tmp_path / 'mine'}", *assigned)
     assert ran.exit_code == 0, ran.output
     assert "duration unknown" not in ran.stdout
-    run = Path(ran.stdout.rpartition("Stored in ")[2].strip()).name
+    run = Path(ran.stdout.rpartition("Stored in ")[2].splitlines()[0].strip()).name
     result = call("explain", run, "--count", "2", "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0, result.output
     assert len(list((tmp_path / "out" / "maps").iterdir())) == 2

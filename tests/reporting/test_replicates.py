@@ -142,7 +142,7 @@ def test_the_table_of_all_runs_has_a_row_for_each_kind(tmp_path: Path) -> None:
         add(runs, [(0, 0), (1, 0), (2, 0), (1, 1), (2, 2), (3, 3)], method)
     table = plain_table(stored(runs), get_manager())
     assert sorted(table.entry(row.key, "", "all").n for row in table.rows) == [3, 3, 3, 3]
-    texts = {row.labels[-1] for row in table.rows}
+    texts = {row.remark for row in table.rows}
     assert texts == {"split_seed=0", "split_seed=one per seed"}
     blocks = [row.block for row in table.rows]
     assert sorted(map(blocks.count, set(blocks))) == [2, 2], "methods compete over replicates of one kind only"
