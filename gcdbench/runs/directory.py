@@ -7,7 +7,7 @@ lock, heartbeat.
 
 from __future__ import annotations
 
-import _thread
+import ctypes
 import errno
 import hashlib
 import platform
@@ -42,6 +42,11 @@ def now() -> str:
 def this_host() -> str:
     """A name for this machine that tells it apart from others and tells nobody its name."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+
+
+def _interrupt(thread: int) -> None:
+    """Raise KeyboardInterrupt in a thread, also where the process ignores Ctrl-C, as one in the background may."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 class RunBusy(StoreError):
@@ -138,10 +143,12 @@ class RunDirectory:
         stop = threading.Event()
         self.taken_over = False
 
+        writer = threading.get_ident()
+
         def lost() -> None:
             if not self.taken_over:
                 self.taken_over = True
-                _thread.interrupt_main()
+                _interrupt(writer)
 
         def beat() -> None:
             while not stop.is_set():

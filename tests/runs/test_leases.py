@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,15 @@ def test_without_any_lock_a_living_process_of_this_host_keeps_its_lease(tmp_path
     assert first.held()
 
 
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["terminal", "background"])
+def ctrl_c(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A shell lets what it starts in the background ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_run_that_was_taken_over_is_not_written_by_its_first_writer_any_more(
     hosts: tuple[Host, Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
