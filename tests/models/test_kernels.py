@@ -284,7 +284,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
     """The pool is used, the process forks, the child uses a pool of its own."""
     code = """
 import os, torch
-from gcdbench.models.kernels.views import share
+from gcdbench.models.kernels.view_kernel import share
 torch.set_num_threads(2)
 share(lambda first, last: 0, 4)
 child = os.fork()
