@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from gcdbench.datasets.integrity import blocking_issues
-from gcdbench.datasets.integrity.dataset_findings import find_faults, group_findings
 from gcdbench.datasets.integrity.blocking import mixed
+from gcdbench.datasets.integrity.dataset_findings import find_faults, group_findings
 from gcdbench.datasets.integrity.duplicates import exact_groups, hamming, near_groups, near_pairs
 from gcdbench.datasets.integrity.report import Report
 from gcdbench.datasets.integrity.scan import perceptual_hash
