@@ -151,8 +151,8 @@ def describe_rounding(found: dict[str, Any]) -> str:
     body = [[row["stored"], f"{100 * row['error']:.2f} %", f"{row['distance']:.0e}"] for row in found["rows"]]
     title = (
         f"What stored views lose: {found['views']} views at {found['image_size']} px through pretrained Lite0. The"
-        " error is the root mean square over the spread of the prefix's outputs; the cosine distance is that of the pooled"
-        f" features, where two views of one image are {found['two_views']:.1f} apart."
+        " error is the root mean square over the spread of the prefix's outputs; the cosine distance is that of the"
+        f" pooled features, where two views of one image are {found['two_views']:.1f} apart."
     )
     return f"{title}\n\n" + table(["stored in", "error", "cosine distance"], body)
 
