@@ -151,7 +151,7 @@ def audit(
 
     from gcdbench.core.files import write_text
     from gcdbench.core.work import available_cores
-    from gcdbench.datasets.integrity.audit import audit as run_audit
+    from gcdbench.datasets.integrity.dataset_findings import find_faults
     from gcdbench.datasets.protocols import card_of, named_protocol
     from gcdbench.plugins.manager import get_manager
 
@@ -159,7 +159,7 @@ def audit(
     name = dataset.partition(":")[0]
     rules = named_protocol(protocol, card_of(name, get_manager()), name)
     with shown_progress(quiet=as_json) as progress:
-        report = run_audit(source, rules, workers=workers or available_cores(), progress=progress)
+        report = find_faults(source, rules, workers=workers or available_cores(), progress=progress)
     text = json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else report.to_text(shown)
     say(text)
     if output is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcdbench.datasets.integrity.audit import audit
+from gcdbench.datasets.integrity.dataset_findings import find_faults
 from gcdbench.datasets.source import DatasetSource
 from gcdbench.splits.manifest import make_split
 from gcdbench.splits.protocol import Protocol
@@ -59,11 +59,11 @@ def test_patients_stay_on_one_side(clinic: Path) -> None:
 
 
 def test_the_audit_says_that_no_grouping_is_set(clinic: Path, cli) -> None:
-    without = audit(opened(f"folder:{clinic}"), HALF, workers=1)
+    without = find_faults(opened(f"folder:{clinic}"), HALF, workers=1)
     [finding] = [finding for finding in without.findings if finding.kind == "no-groups"]
     assert finding.level == "warning"
     assert "groups=parent" in finding.message
-    grouped = audit(opened(f"folder:{clinic}", groups="parent"), HALF, workers=1)
+    grouped = find_faults(opened(f"folder:{clinic}", groups="parent"), HALF, workers=1)
     assert grouped.ok
     assert "no-groups" not in {finding.kind for finding in grouped.findings}
     assert "groups=parent" in cli("data", "audit", f"folder:{clinic}").stdout
@@ -90,7 +90,7 @@ def test_a_patient_of_two_classes_or_two_parts_is_one_patient(tmp_path: Path) ->
     assert found["train/a/p2/1.png"] == found["test/a/p2/1.png"]
     assert len(set(found.values())) == 6  # one image stands alone
     assert "1 of 8 images belong to no group" in " ".join(remark.message for remark in source.remarks)
-    report = audit(source, HALF, workers=1)
+    report = find_faults(source, HALF, workers=1)
     [torn] = [finding for finding in report.findings if finding.kind == "groups-across-roles"]
     assert torn.level == "error"
     assert {name.split(" ")[0] for group in torn.groups for name in group} >= {"train/a/p2/1.png", "test/a/p2/1.png"}

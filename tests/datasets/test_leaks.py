@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcdbench.datasets.integrity import find_leak
-from gcdbench.datasets.integrity.audit import audit
+from gcdbench.datasets.integrity.dataset_findings import find_faults
 from gcdbench.splits.protocol import Protocol
 from tests.data.conftest import noise_image
 from tests.data.loading import opened
@@ -48,7 +48,7 @@ def test_a_run_and_the_audit_name_them(cli, tmp_path: Path) -> None:
             noise_image(100 * number + index).save(root / part / label / f"{index}.png")
     for index in range(6):  # every training image of the old class, so that the labelled ones are among them
         shutil.copy(root / "train" / "a" / f"{index}.png", root / "test" / "a" / f"copy{index}.png")
-    report = audit(opened(f"folder:{root}"), Protocol(name="half"), workers=1)
+    report = find_faults(opened(f"folder:{root}"), Protocol(name="half"), workers=1)
     [finding] = [finding for finding in report.findings if finding.kind == "test-as-labelled"]
     assert len(finding.groups) == 3
     for test, labelled in finding.groups:

@@ -17,7 +17,7 @@ import torch
 
 from gcdbench.core.cache_upkeep import clear_cache
 from gcdbench.models import kernels
-from gcdbench.models.kernels import compiling, loader, ownership, views
+from gcdbench.models.kernels import compiling, loader, ownership, view_kernel
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no compiler on this machine")
@@ -259,13 +259,13 @@ def test_make_views_refuses_what_the_kernel_cannot_read() -> None:
         "mean": (0.0, 0.0, 0.0),
         "std": (1.0, 1.0, 1.0),
     }
-    assert views.make_views(square, 4, **given).shape == (2, 3, 4, 4)
+    assert view_kernel.make_views(square, 4, **given).shape == (2, 3, 4, 4)
     with pytest.raises(ValueError, match="square images"):
-        views.make_views(square[:, :6], 4, **given)
+        view_kernel.make_views(square[:, :6], 4, **given)
     with pytest.raises(ValueError, match="parameters for each"):
-        views.make_views(square, 4, **{**given, "order": given["order"][:1]})
+        view_kernel.make_views(square, 4, **{**given, "order": given["order"][:1]})
     with pytest.raises(ValueError, match="inside"):
-        views.make_views(square, 4, **{**given, "top": np.array([0, 5])})
+        view_kernel.make_views(square, 4, **{**given, "top": np.array([0, 5])})
 
 
 def test_share_covers_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,10 +273,10 @@ def test_share_covers_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for threads, count in ((1, 5), (2, 5), (4, 3)):
         monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
         seen: list[int] = []
-        views.share(lambda first, last, seen=seen: seen.extend(range(first.value, last.value)) or 0, count)
+        view_kernel.share(lambda first, last, seen=seen: seen.extend(range(first.value, last.value)) or 0, count)
         assert sorted(seen) == list(range(count))
     with pytest.raises(MemoryError):
-        views.share(lambda first, last: 1, 3)
+        view_kernel.share(lambda first, last: 1, 3)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -284,7 +284,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
     """The pool is used, the process forks, the child uses a pool of its own."""
     code = """
 import os, torch
-from gcdbench.models.kernels.views import share
+from gcdbench.models.kernels.view_kernel import share
 torch.set_num_threads(2)
 share(lambda first, last: 0, 4)
 child = os.fork()

@@ -12,7 +12,7 @@ import pytest
 
 from gcdbench.datasets.card import load_card
 from gcdbench.datasets.catalogue import open_dataset
-from gcdbench.datasets.integrity.audit import audit
+from gcdbench.datasets.integrity.dataset_findings import find_faults
 from gcdbench.datasets.integrity.verify import verify
 from gcdbench.datasets.protocols import named_protocol
 from gcdbench.datasets.source import DatasetSource
@@ -62,7 +62,7 @@ def test_kvasir_is_complete(real: Open, shared_cache: Path) -> None:
 
 
 def test_kvasirs_exact_duplicates_are_found(real: Open) -> None:
-    report = audit(real("kvasir"), named_protocol("paper-stated", load_card("kvasir"), "kvasir"), workers=2)
+    report = find_faults(real("kvasir"), named_protocol("paper-stated", load_card("kvasir"), "kvasir"), workers=2)
     groups = {finding.kind: finding.groups for finding in report.findings}
     assert len(groups["exact-within-class"]) == 4
     assert "exact-across-classes" not in groups

@@ -5,6 +5,6 @@ package touches compiled code.
 """
 
 from gcdbench.models.kernels.loader import KernelsInUse, describe_kernels, kernels_in_use, kernels_key, kernels_note
-from gcdbench.models.kernels.views import make_views
+from gcdbench.models.kernels.view_kernel import make_views
 
 __all__ = ["KernelsInUse", "describe_kernels", "kernels_in_use", "kernels_key", "kernels_note", "make_views"]

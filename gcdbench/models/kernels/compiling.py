@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gcdbench.core.files import write_bytes
 
-SOURCES = (Path(__file__).with_name("views.c"),)
+SOURCES = (Path(__file__).with_name("view_kernel.c"),)
 # Sums may be reordered for vectorisation; infinities and NaN must still pass through, so no -ffast-math.
 FLAGS = (
     "-O3",

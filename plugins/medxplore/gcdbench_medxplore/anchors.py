@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gcdbench_medxplore.config import View
-from gcdbench_medxplore.matching import candidate_similarity, mutual_matches
+from gcdbench_medxplore.mutual_neighbours import candidate_similarity, mutual_matches
 from gcdbench_medxplore.patches import hold_view, patch_scores, patch_tokens, top_k
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gcdbench_medxplore.consistency import pair_weights, patch_consistency
-from gcdbench_medxplore.matching import candidate_similarity, mutual_matches
+from gcdbench_medxplore.mutual_neighbours import candidate_similarity, mutual_matches
 from gcdbench_medxplore.patches import (
     patch_count,
     patch_scores,

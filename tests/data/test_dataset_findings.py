@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from gcdbench.datasets.integrity import blocking_issues
-from gcdbench.datasets.integrity.audit import audit, group_findings
 from gcdbench.datasets.integrity.blocking import mixed
+from gcdbench.datasets.integrity.dataset_findings import find_faults, group_findings
 from gcdbench.datasets.integrity.duplicates import exact_groups, hamming, near_groups, near_pairs
 from gcdbench.datasets.integrity.report import Report
 from gcdbench.datasets.integrity.scan import perceptual_hash
@@ -63,7 +63,7 @@ def hostile(make_folder) -> Path:
 
 
 def test_a_hostile_folder_is_audited_and_every_fault_is_named(hostile: Path) -> None:
-    report = audit(opened(hostile), HALF, workers=1)
+    report = find_faults(opened(hostile), HALF, workers=1)
     said = kinds(report)
     assert {"a/0000.jpg", "b/copied.jpg"} <= set(said["exact-across-classes"].replace("(", " ").split())
     assert "a/truncated.jpg" in said["unreadable"]
@@ -88,12 +88,12 @@ def test_a_hostile_folder_is_audited_and_every_fault_is_named(hostile: Path) -> 
 def test_a_hostile_folder_is_the_same_through_worker_processes(hostile: Path, make_folder) -> None:
     for index in range(130):
         noise_image(5000 + index).save(hostile / "a" / f"more{index}.jpg")
-    one, two = (audit(opened(hostile), HALF, workers=workers) for workers in (1, 2))
+    one, two = (find_faults(opened(hostile), HALF, workers=workers) for workers in (1, 2))
     assert one.findings == two.findings
 
 
 def test_a_clean_folder_has_no_findings(make_folder) -> None:
-    report = audit(opened(make_folder({"a": 8, "b": 8})), HALF, workers=1)
+    report = find_faults(opened(make_folder({"a": 8, "b": 8})), HALF, workers=1)
     assert report.findings == ()
     assert report.ok
     assert report.facts["classes"] == {"a": 8, "b": 8}
@@ -112,7 +112,7 @@ def test_a_deep_colour_png_is_found_although_pillow_hides_it(make_folder) -> Non
     rows = b"".join(b"\0" + np.random.default_rng(row).bytes(size * 6) for row in range(size))
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     (root / "a" / "deep.png").write_bytes(data)
-    assert "a/deep.png" in kinds(audit(opened(root), HALF, workers=1))["mode"]
+    assert "a/deep.png" in kinds(find_faults(opened(root), HALF, workers=1))["mode"]
 
 
 def test_near_duplicates_survive_recompression_and_resizing(make_folder) -> None:
@@ -120,7 +120,7 @@ def test_near_duplicates_survive_recompression_and_resizing(make_folder) -> None
     original = Image.open(root / "a" / "0003.png")
     original.resize((70, 56), Image.Resampling.BICUBIC).save(root / "a" / "larger.jpg", quality=85)
     Image.open(root / "b" / "0007.png").point(lambda value: value * 0.9 + 8).save(root / "a" / "darker.jpg", quality=80)
-    report = audit(opened(root), HALF, workers=1)
+    report = find_faults(opened(root), HALF, workers=1)
     groups = {finding.kind: finding.groups for finding in report.findings}
     assert groups["near-within-class"] == (("a/0003.png", "a/larger.jpg"),)
     assert groups["near-across-classes"] == (("a/darker.jpg (a)", "b/0007.png (b)"),)
@@ -131,25 +131,27 @@ def test_blank_images_are_reported_once_and_not_as_duplicates_of_each_other(make
     root = make_folder({"a": 4, "b": 4})
     for number, label in enumerate("aab"):
         Image.new("RGB", (40, 32), (number, 0, 0)).save(root / label / f"flat{number}.png")
-    said = kinds(audit(opened(root), HALF, workers=1))
+    said = kinds(find_faults(opened(root), HALF, workers=1))
     assert set(said) == {"blank"}
     assert all(f"flat{number}" in said["blank"] for number in range(3))
 
 
 def test_imbalance_and_empty_classes(make_folder) -> None:
     root = make_folder({"a": 44, "b": 4})
-    assert "imbalance" in kinds(audit(opened(root), HALF, workers=1))
+    assert "imbalance" in kinds(find_faults(opened(root), HALF, workers=1))
     source = opened(root)
     wider = replace(source, card=replace(source.card, classes=("a", "b", "c")))
-    assert "class c" in kinds(audit(wider, HALF, workers=1))["empty-class"]
+    assert "class c" in kinds(find_faults(wider, HALF, workers=1))["empty-class"]
 
 
 def test_torn_groups_are_errors(make_folder) -> None:
     source = opened(make_folder({"a": 8, "b": 8}))
     grouped = replace(source, groups=np.repeat(["p1", "p2", "p3", "p4", "q1", "q2", "q3", "q4"], 2))
     naive = replace(HALF, keep_groups=False)
-    assert audit(grouped, HALF, workers=1).ok
-    torn = [finding for finding in audit(grouped, naive, workers=1).findings if finding.kind == "groups-across-roles"]
+    assert find_faults(grouped, HALF, workers=1).ok
+    torn = [
+        finding for finding in find_faults(grouped, naive, workers=1).findings if finding.kind == "groups-across-roles"
+    ]
     assert torn
     assert torn[0].level == "error"
     for group in torn[0].groups:

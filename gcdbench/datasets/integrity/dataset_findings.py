@@ -29,7 +29,7 @@ IMBALANCE = 10.0
 Roles = NDArray[np.str_]
 
 
-def audit(source: DatasetSource, protocol: Protocol, *, workers: int, progress: Progress | None = None) -> Report:
+def find_faults(source: DatasetSource, protocol: Protocol, *, workers: int, progress: Progress | None = None) -> Report:
     """Look at every image and report what a user of the dataset should know."""
     began = time.perf_counter()
     scan = scan_images(source, workers=workers, progress=progress)
