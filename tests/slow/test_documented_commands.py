@@ -63,7 +63,9 @@ def test_compare_methods(tmp_path: Path) -> None:
     [suite] = [text for kind, text in blocks("compare.md") if kind == "toml"]
     (tmp_path / "mine.toml").write_text(suite.replace("presets.laptop", "presets.smoke"), encoding="utf-8")
     lines = [at_smoke_settings(line) for line in commands("compare.md")]
-    told = [line for line in commands_in_sentences("compare.md") if line.startswith(("gcdbench table", "gcdbench list"))]
+    told = [
+        line for line in commands_in_sentences("compare.md") if line.startswith(("gcdbench table", "gcdbench list"))
+    ]
     assert told
     printed = shell([*lines, *told], tmp_path)
     compared = printed.partition("differences to SimGCD")[2]
