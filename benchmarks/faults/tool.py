@@ -107,7 +107,7 @@ class Tool:
         return found
 
     def results(self) -> dict[str, str]:
-        """Finished runs: id -> digest of the prediction files as they lie on the disk."""
+        """Finished runs: id -> digest of the prediction files as they are on the disk."""
         found = {}
         for file in sorted(self.runs.glob("*/*/*/run.json")):
             try:

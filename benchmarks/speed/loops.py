@@ -1,6 +1,6 @@
 """Published-style loop against ours: the same images, network, batch and losses, measured in turns.
 
-What a whole run takes is put together from measured parts: seconds a step, seconds an evaluated image, seconds for
+What a whole run takes is put together from measured parts: seconds per step, seconds per evaluated image, seconds for
 preparing the store and the bank. The parts of both loops are measured round by round, one after the other, so that
 a slow minute of the machine hits both.
 """
@@ -73,7 +73,7 @@ def summarise(
 def put_together(
     settings: Settings, rounds: list[dict[str, Any]], *, total: int, epochs: int, runs: int
 ) -> dict[str, Any]:
-    """Views a second and ratios for runs of ``epochs`` on ``total`` images; a run's views are those it trains on."""
+    """Views per second and ratios for runs of ``epochs`` on ``total`` images; a run's views are those it trains on."""
     views = 2 * settings.batch
     steps = epochs * (total // settings.batch)
     unlabelled = 0.75 * total
@@ -82,7 +82,7 @@ def put_together(
         return float(median(entry[kind][key] for entry in rounds))
 
     def together(kind: str, evaluations: int) -> float:
-        """Seconds a run where as many runs as cores go on at once."""
+        """Seconds per run where as many runs as cores go on at once."""
         rates = (
             sum(1 / (steps * one["step"] + evaluations * unlabelled * one["evaluation"]) for one in entry[kind])
             for entry in rounds

@@ -73,7 +73,7 @@ def describe(rows: list[dict[str, Any]]) -> str:
             each = f"{1e3 * row['cpu'] / row['runs']:.1f}"
             body.append([command, f"{row['runs']:,}", f"{row['wall']:.1f}", f"{row['cpu']:.1f}", each, grown])
             before = row
-    return table(["command", "runs", "seconds", "processor seconds", "ms a run", "times, for × runs"], body)
+    return table(["command", "runs", "seconds", "processor seconds", "ms per run", "times, for × runs"], body)
 
 
 def main() -> None:

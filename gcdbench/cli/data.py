@@ -58,7 +58,7 @@ def list_(data_root: Path | None, as_json: bool) -> None:
 def show(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, as_json: bool
 ) -> None:
-    """Show the card of a dataset; of folder:<path> and csv:<file> one that is made from what lies there."""
+    """Show the card of a dataset; of folder:<path> and csv:<file> one that is made from what is there."""
     from dataclasses import asdict
 
     from gcdbench.datasets.catalogue import describe

@@ -62,7 +62,7 @@ def command(
         raise ConfigError(f"No finished run in '{runs}' fits.", hint="'gcdbench status' lists the runs.")
     if left := named - {path.resolve() for path in chosen}:
         raise ConfigError(
-            f"Run '{min(left).name}' is not finished, does not lie in '{runs}' or does not fit the options.",
+            f"Run '{min(left).name}' is not finished, is not in '{runs}' or does not fit the options.",
             hint="'gcdbench status' lists the runs.",
         )
     damaged = {record.path: record.problem for record in records if record.status == UNREADABLE}

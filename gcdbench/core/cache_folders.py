@@ -65,7 +65,7 @@ def only_one(cache: Path, name: str, waiting: Callable[[], None] | None = None) 
 
 
 def lock_file(cache: Path, name: str) -> Path:
-    """Where the lock of that name lies; its folder is made."""
+    """Where the lock of that name is; its folder is made."""
     folder = cache / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{name}.lock"

@@ -1,4 +1,4 @@
-"""What lies in the cache directory, and how to make it smaller.
+"""What is in the cache directory, and how to make it smaller.
 
 Every expensive thing is a folder ``<cache>/<kind>/<key>`` (see :mod:`gcdbench.core.cached_arrays`): image stores, view
 banks, features, unpacked arrays.

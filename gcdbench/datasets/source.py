@@ -46,7 +46,7 @@ class Remark:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource:
-    """A dataset as it lies on the disk (or is made by code), before any split.
+    """A dataset as it is on the disk (or is made by code), before any split.
 
     keys: one stable name per sample, for people (a relative path); never shown to a method.
     labels: (N,) index into ``card.classes``; :data:`UNKNOWN` for images whose class nobody has told.

@@ -23,7 +23,7 @@ SEAL = "sha256"
 
 
 def card_path(directory: Path) -> Path:
-    """Where the card of the model in ``directory`` lies."""
+    """Where the card of the model in ``directory`` is."""
     return directory / CARD
 
 

@@ -118,7 +118,7 @@ def read_state(
 ) -> dict[str, Any]:
     """Read a state dict: safetensors, or a pickle restricted to tensors; ``{"state_dict": ...}`` is unwrapped.
 
-    ``containers`` are further classes that may lie beside the tensors; they must do nothing when they are made.
+    ``containers`` are further classes that may be next to the tensors; they must do nothing when they are made.
     """
     try:
         if path.suffix == ".safetensors":

@@ -223,7 +223,7 @@ class PluginManager:
             return
         message = f"two plugins offer a {spec.kind} named '{spec.name}': {other.distribution} and {distribution}"
         self._note(plugin, distribution, version, "naming", message)
-        if other.distribution != OWN_DISTRIBUTION:  # a stranger may not take a built-in away
+        if other.distribution != OWN_DISTRIBUTION:  # a third party may not take a built-in away
             del registry[spec.name]
             self._contested[kind, spec.name] = message
 
@@ -319,7 +319,7 @@ class PluginManager:
             try:
                 implementation.function(**wanted)
             except Exception as error:  # an observer may not stop a run
-                who = Path(implementation.plugin_name).name  # of a plugin file: not in which folder it lies
+                who = Path(implementation.plugin_name).name  # of a plugin file: not in which folder it is
                 failures.append(f"{who}: {hook_name} raised {self.explain(error)}")
         return failures
 

@@ -69,7 +69,7 @@ def bootstrap_interval(
     """Percentile bootstrap of an accuracy in percent over the samples of one run.
 
     correct: (N,) whether each sample is right under the Hungarian map of the whole run: the map is held fixed,
-        because fitting it anew to every resample would mix its optimism into the interval.
+        because fitting it again to every resample would mix its optimism into the interval.
     groups: (N,) patient or lesion of each sample; whole groups are drawn, since images of one are not independent.
     """
     right = np.asarray(correct, dtype=np.float64)

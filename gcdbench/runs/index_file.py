@@ -1,6 +1,6 @@
 """The index of a store of runs: a disposable SQLite file in the user's cache, named after the store's path.
 
-Not in the store, which may be read-only or lie on a network file system. Whatever is wrong with the file (damaged,
+Not in the store, which may be read-only or be on a network file system. Whatever is wrong with the file (damaged,
 locked, of another version, not writable), the answer is an empty index: everything is read from the runs themselves.
 Each row carries a checksum of its content; a row that does not match it is as good as none.
 """

@@ -29,14 +29,14 @@ SETTLE_SECONDS = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
-    """Where a path lies: kind of file system and its options."""
+    """Where a path is: kind of file system and its options."""
 
     kind: str
     options: frozenset[str]
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount:
-    """The mount that ``path`` lies on, by Linux's table of mounts; unknown elsewhere."""
+    """The mount that ``path`` is on, by Linux's table of mounts; unknown elsewhere."""
     if table is None:
         try:
             table = Path("/proc/self/mountinfo").read_text()

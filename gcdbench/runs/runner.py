@@ -41,7 +41,7 @@ from gcdbench.training.method import Method, Prediction, SavesModel
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """Where a run lies and what came out; ``reused`` when it had been done before."""
+    """Where a run is stored and what came out; ``reused`` when it had been done before."""
 
     directory: RunDirectory
     scores: Scores

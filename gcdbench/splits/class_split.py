@@ -63,7 +63,7 @@ def _parse(file: Path, data: bytes) -> Any:
         return _PlainUnpickler(io.BytesIO(data)).load()
     except DataError as error:
         raise DataError(f"{file} {error.message}", hint=error.hint) from None
-    except Exception as error:  # bytes of a stranger's: a damaged pickle may fail in any way, and has run nothing
+    except Exception as error:  # bytes that somebody sent: a damaged pickle may fail in any way, and has run nothing
         raise DataError(f"{file} is neither JSON nor a readable pickle: {type(error).__name__}.") from None
 
 

@@ -110,7 +110,7 @@ def require_same_images(split: SplitManifest, local: SplitManifest) -> None:
 
 
 def _by_content(split: SplitManifest) -> dict[tuple[str, int], tuple[int, str]]:
-    """(sha256, how manieth copy of it) -> (role, class name)."""
+    """(sha256, which copy of it) -> (role, class name)."""
     copies: dict[str, int] = {}
     table = {}
     for sha, role, label in zip(split.sha256, split.roles.tolist(), split.labels.tolist(), strict=True):

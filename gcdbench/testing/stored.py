@@ -83,7 +83,7 @@ def fake_scores(scored: ScoredSet, manager: PluginManager) -> Scores:
 
 
 def fake_record(plan: Plan, identity: Mapping[str, Any], path: Path, status: str = DONE) -> Record:
-    """The record of a run of this plan that lies in ``path``."""
+    """The record of a run of this plan that is stored in ``path``."""
     split = {
         "old_classes": [f"old {c}" for c in range(OLD_CLASSES)],
         "new_classes": [f"new {c}" for c in range(CLASSES - OLD_CLASSES)],

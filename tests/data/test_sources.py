@@ -140,7 +140,7 @@ def test_pbc_in_full_is_preferred_to_its_mini_edition(tmp_path: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
     mini = opened("pbc", tmp_path)
     assert mini.card.counts == (300,) * 8
-    assert "300 images a class" in mini.card.title
+    assert "300 images per class" in mini.card.title
 
 
 def test_nct_crc_reads_tif_and_takes_the_second_archive_as_test(tmp_path: Path) -> None:

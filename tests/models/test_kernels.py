@@ -248,7 +248,7 @@ def test_loading_leaves_floating_point_modes_alone(fresh: Path) -> None:
 
 @needs_compiler
 def test_make_views_refuses_what_the_kernel_cannot_read() -> None:
-    """Past the end of an array the kernel would read whatever lies there."""
+    """Past the end of an array the kernel would read whatever is there."""
     square = np.zeros((2, 8, 8, 3), dtype=np.uint8)
     given = {
         "top": np.zeros(2, dtype=np.int64),

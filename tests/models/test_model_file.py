@@ -95,7 +95,7 @@ def test_a_file_of_the_first_version_loads_and_predicts(trained: tuple[WithExtra
 
 
 def test_loading_needs_no_method_code(trained: tuple[WithExtra, Path]) -> None:
-    """Neither a method nor the engine: only what lies below training."""
+    """Neither a method nor the engine: only what is below training."""
     code = f"""
 import sys
 from pathlib import Path

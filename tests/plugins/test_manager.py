@@ -138,7 +138,7 @@ def test_asking_for_what_a_broken_plugin_offered_shows_its_error(point) -> None:
     assert "a_package_that_is_not_installed" in str(caught.value.hint)
 
 
-def test_two_strangers_with_one_name_lose_it_both(point) -> None:
+def test_two_third_parties_with_one_name_both_lose_it(point) -> None:
     manager = PluginManager(
         points=[point("plug_one", GOOD.format(name="twin")), point("plug_two", GOOD.format(name="twin"))]
     )

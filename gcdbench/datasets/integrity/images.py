@@ -1,4 +1,4 @@
-"""Findings about single images: files that cannot be read, odd modes and sizes, blank ones, and what lies beside."""
+"""Findings about single images: files that cannot be read, odd modes and sizes, blank ones, and other files."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def scan_folder(
 def read_folder(
     root: Path, card: DatasetCard, layout: Layout, listing: Listing, *, test: tuple[Path, Listing] | None = None
 ) -> DatasetSource:
-    """The dataset that lies below ``root``. Without classes in the card they are the names of the folders, sorted.
+    """The dataset below ``root``. Without classes in the card they are the names of the folders, sorted.
 
     ``test`` is a second folder, which holds the test part, and what was found in it.
     """

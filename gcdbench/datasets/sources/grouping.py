@@ -15,7 +15,7 @@ from gcdbench.datasets.sources.walk import FileReader
 
 DICOM_PREFIX = "dicom:"
 _HINT = (
-    "Use groups=parent (the folder that an image lies in), a pattern with a named group such as "
+    "Use groups=parent (the folder that an image is in), a pattern with a named group such as "
     "groups='(?P<group>P[0-9]+)', or groups=dicom:PatientID."
 )
 

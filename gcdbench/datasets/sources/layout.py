@@ -19,7 +19,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a file lies: its class and part ("" where it has none), and its folders below the class folder."""
+    """Where a file is: its class and part ("" where it has none), and its folders below the class folder."""
 
     label: str = ""
     part: str = "train"
@@ -50,7 +50,7 @@ class Layout:
 
 @dataclass(kw_only=True)
 class _Top:
-    """A folder at the top: how many images lie in it directly, and the sub-folders that hold more."""
+    """A folder at the top: how many images are in it directly, and the sub-folders that hold more."""
 
     direct: int = 0
     below: set[str] = field(default_factory=set)
@@ -165,7 +165,7 @@ def _shared_folders(tops: Mapping[str, _Top]) -> list[str]:
     """Names of sub-folders that recur in more than half of the folders at the top, where most names do, else nothing.
 
     Patients below classes have names of their own; classes below patients, sites or magnifications recur, though a site
-    may lack a class and a stray image may lie beside them.
+    may lack a class and a stray image may be next to them.
     """
     if 2 * sum(top.direct > 0 for top in tops.values()) > len(tops):
         return []

@@ -47,7 +47,7 @@ def skips_unreadable(request: DatasetRequest) -> bool:
 def finish(source: DatasetSource, request: DatasetRequest, place_of: Callable[[str], Place]) -> DatasetSource:
     """Decoder, groups and left-out images as the files and the user's options ask for.
 
-    ``place_of(key)`` tells where a file lies, for groups by folder.
+    ``place_of(key)`` tells where a file is, for groups by folder.
     """
     reader = source.raw
     assert isinstance(reader, FileReader)

@@ -1,4 +1,4 @@
-"""Finding image files below a folder, whatever else lies there, and reading them."""
+"""Finding image files below a folder, whatever else is there, and reading them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IgnoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileReader:
-    """Reads samples from files below ``root``; ``raw`` of every dataset that lies in files. Picklable.
+    """Reads samples from files below ``root``; ``raw`` of every dataset stored in files. Picklable.
 
     ignored: what was found beside the images, for the audit; size: bytes of all files together.
     """

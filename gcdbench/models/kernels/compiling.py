@@ -68,7 +68,7 @@ def library_name(command: list[str]) -> str:
 
 
 def build(command: list[str], path: Path) -> None:
-    """Compile into ``path``, once a child process has survived a trial of the result; its hash lies beside it.
+    """Compile into ``path``, once a child process has survived a trial of the result; its hash is stored next to it.
 
     An instruction that the processor advertises and does not have would end the process that tries it.
     """

@@ -1,6 +1,6 @@
 """Find, build and load the C kernels, once per machine and user; without a C compiler nothing is lost but speed.
 
-The library lies in the cache directory under a name that holds the source, the compiler and the processor. It is code,
+The library is stored in the cache directory under a name that holds the source, the compiler and the processor. It is code,
 so it is loaded only from where nobody else can have put it: a cache that others can write, as a group may share one,
 is passed over, and the process builds a library for itself in a folder of its own.
 """

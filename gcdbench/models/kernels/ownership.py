@@ -10,7 +10,7 @@ ROOT = 0
 
 
 def only_mine(path: Path) -> bool:
-    """Whether nobody but this user, and the administrator, can have put what lies at ``path`` there.
+    """Whether nobody but this user, and the administrator, can have put what is at ``path`` there.
 
     It and every folder above it, before and after links are followed, must belong to the user or to root and be
     writable for nobody else. A folder that everybody may write but where nobody may replace another's files (the

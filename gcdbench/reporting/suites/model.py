@@ -69,7 +69,7 @@ class SuitePreset:
 class Suite:
     """One table or figure of a study.
 
-    folder: where its file lies; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
+    folder: where its file is; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
         preset under which these were made, where the suite has it.
     stand_in_dataset: the dataset that takes the place of others under presets that allow it, with its own protocol.
     replicate: what a seed repeats. ``"split"``: it draws the split as well, so that the spread over seeds is one over
