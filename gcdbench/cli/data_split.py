@@ -190,7 +190,7 @@ def _rules(
     changes: dict[str, object] = {"split_seed": split_seed} if split_seed else {}
     for key, value in {**given_settings(assignments, None), **old_settings(old)}.items():
         if not key.startswith("protocol."):
-            raise ConfigError(f"'{key}' is no rule of a split.", hint="Rules begin with 'protocol.'.")
+            raise ConfigError(f"'{key}' is not a rule of a split.", hint="Rules begin with 'protocol.'.")
         changes[key.removeprefix("protocol.")] = value
     return renamed(named, apply_overrides(named, changes, prefix="protocol."))
 

@@ -75,7 +75,7 @@ def command(
     for path, problem in damaged.items():
         say(f"left out: {path.name}: {problem}", err=True)
     if not whole:
-        raise ConfigError("Every run that fits is damaged, so that nothing was packed.", hint="See 'gcdbench verify'.")
+        raise ConfigError("Every run that fits is damaged, so nothing was packed.", hint="See 'gcdbench verify'.")
     packed = pack_runs(runs, whole, archive, weights=weights, embeddings=embeddings)
     say(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
     if damaged:

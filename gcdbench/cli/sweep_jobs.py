@@ -104,6 +104,6 @@ def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, can_be_left:
     elsewhere = [run for run in missing if engine[id(run)] not in ("", mine)]
     if elsewhere and not quiet:
         names = ", ".join(sorted({engine[id(run)] for run in elsewhere}))
-        say(f"{len(elsewhere)} runs are left to {names}, which has them already, sent by another sweep.")
+        say(f"{len(elsewhere)} runs are left to {names}, which already has them from another sweep.")
     running = [run for run in plan.in_state("running") if mine and engine[id(run)] == mine]
     return [run for run in missing if engine[id(run)] in ("", mine)] + running

@@ -34,7 +34,8 @@ LAYOUTS = ("auto", "long", "wide", "tall")
     type=click.Choice(LAYOUTS),
     default="auto",
     show_default=True,
-    help="long: a line a method; wide: as in a paper; tall: a line a score; auto: long, or tall from four scores on.",
+    help="long: one line per method; wide: as in a paper; tall: one line per score; auto: long, or tall with four or "
+    "more scores.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
 @click.option("--against", metavar="ROW", help="Differences to this row over shared seeds, with a paired test.")

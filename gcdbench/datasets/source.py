@@ -55,7 +55,7 @@ class DatasetSource:
     raw: ``raw(i)`` gives the bytes of sample i as stored: an encoded image file, or, where
         ``decode`` is given, whatever that function understands. Must be picklable (it runs in worker processes).
     decode: ``decode(bytes) -> (H, W, 3) uint8``; None means "an image file", decoded by Pillow. Anything but a plain
-        function of a module needs an attribute ``key``, a text that differs whenever it decodes differently.
+        function of a module needs an attribute ``key``, a string that differs whenever it decodes differently.
     mask: ``mask(i) -> (H, W) bool`` lesion mask, or None.
     location: where it was found, for messages.
     """

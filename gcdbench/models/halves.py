@@ -59,7 +59,7 @@ class FirstHalf(nn.Module):
             return reached.value
         if torch.compiler.is_exporting():
             return out
-        raise CannotBeCutError("does not come to its last stage with every image")
+        raise CannotBeCutError("does not reach its last stage with every image")
 
 
 class SecondHalf(nn.Module):

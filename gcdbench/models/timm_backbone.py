@@ -97,7 +97,7 @@ class TimmBackbone(Backbone):
         self.channels_last = _channels_last(out, self.channels)
         self.special = _special_tokens(whole, out)
         if not learns(chain):
-            raise CannotBeCutError("has no last stage or block that could be told from the rest")
+            raise CannotBeCutError("has no last stage or block that can be separated from the rest")
         token = self.special > 0 and whole.global_pool == "token"
         after_pooling = getattr(whole, "fc_norm", None) if out.ndim == 3 and not token else None
         self.summary = "token" if token else "mean"
@@ -186,7 +186,7 @@ def _special_tokens(whole: Any, out: Tensor) -> int:
     count = out.shape[1]
     special = getattr(whole, "num_prefix_tokens", count - math.isqrt(count) ** 2)
     if count - special < 4 or math.isqrt(count - special) ** 2 != count - special:
-        raise CannotBeCutError("ends in tokens that are no square grid")
+        raise CannotBeCutError("ends in tokens that are not a square grid")
     return int(special)
 
 

@@ -241,7 +241,7 @@ def compare_with_best(
     elif short:
         against = "1 comparison" if len(others) == 1 else f"{len(others)} comparisons"
         needed = pairs_needed(len(others), alpha)
-        reason = f"too few shared runs for any claim: {min(short)}, at least {needed} are needed for {against}"
+        reason = f"too few shared runs for any claim: {min(short)}; at least {needed} are needed for {against}"
     elif ahead:
         reason = f"{best} has the best mean, but is behind in the runs it shares with {', '.join(ahead)}"
     else:

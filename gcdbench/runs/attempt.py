@@ -34,7 +34,7 @@ PREDICTIONS, EMBEDDINGS, ATTENTION, CHECKPOINT, PREVIOUS = (
     "previous",
 )
 PASSING = ("lock", "heartbeat", CHECKPOINT, PREVIOUS)
-"""Names in a run directory that are no part of a result."""
+"""Names in a run directory that are not part of a result."""
 
 
 def attempt_home(directory: RunDirectory) -> Path:

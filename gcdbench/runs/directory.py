@@ -50,7 +50,7 @@ def _interrupt(thread: int) -> None:
 
 
 class RunBusy(StoreError):
-    """A run that another process is writing at this moment."""
+    """A run that another process is writing at the moment."""
 
 
 class RunDirectory:
@@ -172,6 +172,6 @@ class RunDirectory:
 
     def _busy(self) -> RunBusy:
         return RunBusy(
-            f"Another process is writing the run '{self.path.name}' at this moment.",
-            hint="Wait for it, or look at 'gcdbench status'.",
+            f"Another process is writing the run '{self.path.name}' at the moment.",
+            hint="Wait for it, or see 'gcdbench status'.",
         )

@@ -137,7 +137,7 @@ def rescore(directory: RunDirectory, manager: PluginManager) -> Rescored:
             recover(directory)
         record = directory.record()
     if record.status != DONE:
-        raise StoreError(f"The run '{directory.path.name}' is not done but {directory.state_of(record)}.")
+        raise StoreError(f"The run '{directory.path.name}' is not done: it is {directory.state_of(record)}.")
     fresh = score_run(record, manager)
     try:
         before = read_scores(record.home)

@@ -31,7 +31,7 @@ PASSING = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
 )
-"""Errors that are no fault of the file: another time it can be written."""
+"""Errors that are not the file's fault: it can be written another time."""
 TABLES = """
 CREATE TABLE settings (digest TEXT PRIMARY KEY, identity TEXT NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE runs (

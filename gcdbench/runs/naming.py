@@ -28,7 +28,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """clusters: names given; merged: cluster -> the cluster it is the same as; rejected: clusters that are no class."""
+    """clusters: names given; merged: cluster -> the cluster it equals; rejected: clusters that are not a class."""
 
     run: str
     clusters: Mapping[int, str] = field(default_factory=dict)
@@ -161,7 +161,7 @@ def store_decisions(directory: RunDirectory, decisions: Decisions) -> ModelCard 
         recover(directory)
         record = directory.record()
         if record.status != DONE:
-            raise StoreError(f"The run '{record.run_id}' is not done but {directory.state_of(record)}.")
+            raise StoreError(f"The run '{record.run_id}' is not done: it is {directory.state_of(record)}.")
         check_decisions(decisions, record, ties_of(record))
         card = None
         if card_path(record.home).exists():
@@ -195,6 +195,6 @@ def _number(key: str, entry: Any, where: str) -> int:
 def _name(value: Any, number: int, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST or not value.isprintable():
         raise ConfigError(
-            f"'{where}': the name of cluster {number} is not a printable text of 1 to {LONGEST} characters."
+            f"'{where}': the name of cluster {number} is not printable text of 1 to {LONGEST} characters."
         )
     return value.strip()

@@ -202,7 +202,7 @@ def make_split(
     if not (roles == ROLES.index(UNLABELLED)).any():
         raise DataError(
             f"Dataset '{dataset}': protocol '{protocol.name}' leaves no image without a label.",
-            hint="There is nothing to discover then: label fewer images, or have fewer old classes.",
+            hint="Then there is nothing to discover: label fewer images, or use fewer old classes.",
         )
     return SplitManifest(
         dataset=dataset,

@@ -64,7 +64,7 @@ def load_latest(directory: Path, note: Note = log_note) -> State | None:
         except TrainingError as error:
             _set_aside(path)
             older = name == LATEST and (directory / PREVIOUS).exists()
-            then = "the one before it serves" if older else "training starts over"
+            then = "the one before it is used" if older else "training starts over"
             note(f"{error.message.removesuffix('.')}; {then}.")
     return None
 

@@ -39,7 +39,9 @@ class TaskInfo:
 
 def _old_image_size(task: TaskInfo) -> int:
     warnings.warn(
-        "TaskInfo.image_size goes with the next release: read ctx.image_size.", DeprecationWarning, stacklevel=2
+        "TaskInfo.image_size will be removed in the next release: read ctx.image_size.",
+        DeprecationWarning,
+        stacklevel=2,
     )
     size: int = task._image_size  # type: ignore[attr-defined]
     return size

@@ -97,7 +97,7 @@ class Bank:
         """Where images stand among the training images."""
         rows = np.searchsorted(self._rows, ids)
         if not np.array_equal(self._rows[np.minimum(rows, len(self._rows) - 1)], ids):
-            raise ValueError("Training views were asked for of images that are not for training.")
+            raise ValueError("Training views were requested for images that are not for training.")
         return rows
 
     def decode(self, drawn: NDArray[Any]) -> NDArray[Any]:

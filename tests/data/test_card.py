@@ -57,7 +57,7 @@ def test_a_good_card(tmp_path: Path) -> None:
     ("change", "complaint"),
     [
         (lambda t: t.replace('title = "X"', ""), "'title' is missing"),
-        (lambda t: t.replace('title = "X"', "title = 3"), "'title' must be a text"),
+        (lambda t: t.replace('title = "X"', "title = 3"), "'title' must be a string"),
         (lambda t: t.replace('title = "X"', 'titel = "X"\ntitle = "X"'), "unknown field 'titel'"),
         (lambda t: t.replace("count = 4", ""), "every class or for none"),
         (lambda t: t.replace("count = 4", "count = -4"), "whole number"),
@@ -82,7 +82,7 @@ def test_a_good_card(tmp_path: Path) -> None:
         (lambda t: t + "[protocols]\ntheirs = 3\n", "'protocols.theirs' must be a table"),
         (lambda t: "protocols = 3\n" + t, "'protocols' must be a table"),
         (lambda t: 'default_protocol = "theirs"\n' + t, "no [protocols.theirs]"),
-        (lambda t: "default_protocol = 1\n" + t, "'default_protocol' must be a text"),
+        (lambda t: "default_protocol = 1\n" + t, "'default_protocol' must be a string"),
         (lambda t: t + "[samples]\ntrain = '3'\n", "'samples.train' must be a whole number"),
         (lambda t: t + "oops", "not valid TOML"),
     ],

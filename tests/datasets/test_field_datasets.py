@@ -249,7 +249,7 @@ def test_another_hundred_classes_by_a_list(copies: Copies, tmp_path: Path) -> No
     assert source.card.classes == tuple(sorted(chosen))
     assert len(source) == 5 * (TRAIN + TEST)
     (tmp_path / "mine.txt").write_text("n99999999\ntench\n")
-    assert "'tench' is no synset" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
+    assert "'tench' is not a synset" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
     (tmp_path / "mine.txt").write_text("n99999999\nn00000001\n")
     assert "no folder for 1 of the 2 classes" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
 

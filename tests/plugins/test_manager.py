@@ -152,8 +152,8 @@ def test_two_third_parties_with_one_name_both_lose_it(point) -> None:
     [
         (0, "was made for plugin interface 0, this gcdbench has interface 2: install a newer version of the plugin"),
         (3, "was made for plugin interface 3, this gcdbench has interface 2: update gcdbench"),
-        ("x", "says api='x', which is no plugin interface: write api=2"),
-        (True, "says api=True, which is no plugin interface"),
+        ("x", "says api='x', which is not a plugin interface: write api=2"),
+        (True, "says api=True, which is not a plugin interface"),
     ],
 )
 def test_spec_for_another_interface_is_refused_with_a_sentence(point, version: object, said: str) -> None:

@@ -55,7 +55,7 @@ def test_one_split_in_many_forms(content: bytes) -> None:
         ({"known_classes": [0], "unknown_classes": [1, 2, 3]}, "of 1 of the 5 classes neither old nor new, first 'e'"),
         ({"known_classes": [0, 1], "unknown_classes": [1, 2, 3, 4]}, "'b' both as old and as new"),
         ({"known_classes": [0, 0], "unknown_classes": [1, 2, 3, 4]}, "names a class twice"),
-        ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is no class"),
+        ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is not a class"),
         ({"known_classes": [-1], "unknown_classes": [0, 1, 2, 3, 4]}, "has '-1'"),
         ({"known_classes": [True], "unknown_classes": [0, 2, 3, 4]}, "has 'True'"),
         ({"known_classes": [0.0], "unknown_classes": [1, 2, 3, 4]}, "has '0.0'"),

@@ -103,7 +103,8 @@ def duplicate_findings(source: DatasetSource, scan: Scan, roles: Roles) -> Itera
     leak = find_leak(hex_digests(scan.digests), np.where(scan.readable, roles, ""))
     if len(leak):
         message = (
-            f"{len(leak)} test images are byte for byte labelled ones, so that a score on the test part counts them"
+            f"{len(leak)} test images are byte for byte copies of labelled ones, so a score on the test part counts "
+            "them"
         )
         yield Finding(level="warning", kind="test-as-labelled", message=message, groups=leak.pairs(source.keys))
 

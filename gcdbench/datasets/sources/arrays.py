@@ -158,7 +158,7 @@ def check_labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[A
     if not np.issubdtype(dtype, np.integer) or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
         raise DataError(
             f"{file}: '{name}' is {dtype} of shape {shape}, expected whole numbers of shape (N, 1).",
-            hint="Sets with several labels an image cannot be used for category discovery.",
+            hint="Sets with several labels per image cannot be used for category discovery.",
         )
 
 

@@ -123,7 +123,7 @@ def read_folder(
         )
     for sample, label in zip(samples, labels, strict=True):
         if label not in index:
-            reason = "in a folder that is no class" if label else "not in a class folder"
+            reason = "in a folder that is not a class" if label else "not in a class folder"
             ignored.append(IgnoredFile(key=sample.key, reason=reason if sample.place.part else "in no part"))
     chosen = [samples[position] for position in kept]
     return DatasetSource(

@@ -72,13 +72,13 @@ def understand(root: Path, keys: Iterable[str], *, layout: str | None = None, pa
     if layout == "parts" or len(named) == len(tops):
         if layout == "parts" and (unknown := sorted(set(tops) - set(named))):
             raise DataError(
-                f"'{unknown[0]}' in {root} is no name of a part.", hint=f"Say which is which: {_example(tops)}."
+                f"'{unknown[0]}' in {root} is not the name of a part.", hint=f"Say which is which: {_example(tops)}."
             )
         return _with_parts(root, tops, named)
     if len(named) > 1 or any(len(tops[name].below) > 1 for name in named):
         others = _listed(set(tops) - set(named))
         raise DataError(
-            f"{root} holds {_listed(named)}, which look like parts of a dataset, beside {others}, which do not.",
+            f"{root} holds {_listed(named)}, which look like parts of a dataset, next to {others}, which do not.",
             hint=f"Say which folders are parts, the others are then left out: --dataset-set parts={_pairs(named)}; or "
             "that all of them are classes: --dataset-set layout=classes.",
         )

@@ -24,7 +24,7 @@ def made_card(name: str, location: str) -> DatasetCard:
     """A card for data that came without one; classes are filled in once they are known."""
     return DatasetCard(
         name=name,
-        title=f"data of the user's own in {location}",
+        title=f"the user's own data in {location}",
         modality="unknown",
         classes=(),
         licence="unknown",

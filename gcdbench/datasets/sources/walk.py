@@ -88,13 +88,13 @@ def fingerprint(root: Path, files: Iterable[FoundFile], *extra: str) -> str:
 
 
 def file_stamp(path: Path) -> str:
-    """Size and times of one file, as a text."""
+    """Size and times of one file, as a string."""
     status = path.stat()
     return f"{path}\t{status.st_size}\t{_stamp(status)}"
 
 
 def found_file(root: Path, key: str) -> FoundFile:
-    """One file that a list names; raises OSError when it is not there, or is no regular file."""
+    """One file that a list names; raises OSError when it is not there, or is not a regular file."""
     status = (root / key).stat()
     require_regular(status)
     return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))

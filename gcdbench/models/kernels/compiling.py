@@ -49,7 +49,7 @@ def find_compiler() -> list[str]:
     try:
         command = shlex.split(given)
     except ValueError as error:
-        raise CannotCompile(f"CC is '{given}', which is no command ({error})") from None
+        raise CannotCompile(f"CC is '{given}', which is not a command ({error})") from None
     if shutil.which(command[0]) is None:
         raise CannotCompile(f"CC is '{given}', and there is no '{command[0]}'")
     return command
@@ -62,7 +62,7 @@ def source_digest() -> str:
 
 def library_name(command: list[str]) -> str:
     """Name of the library that ``command`` makes of these sources for this processor."""
-    asked = _run([*command, "--version"], "does not even tell its version", timeout=60)
+    asked = _run([*command, "--version"], "does not even print its version", timeout=60)
     parts = (_sources(), " ".join(command[1:]).encode(), asked, processor().encode())
     return f"{hashlib.sha256(bytes(1).join(parts)).hexdigest()[:16]}.so"
 

@@ -94,13 +94,13 @@ def bar_figure(table: ResultTable) -> Figure:
         else:
             empty.append(column.title)
     if not panels:
-        raise ConfigError(f"No run of suite '{table.name}' is there yet.")
+        raise ConfigError(f"There is no run of suite '{table.name}' yet.")
     figure = draw_bars(panels)
     not_run = f" Not run: {', '.join(empty)}." if empty else ""
     add_caption(
         figure,
         f"{table.caption} In brackets: number of seeds. Lines: 95 % interval over seeds; pale, where there is one: "
-        f"over its images.{not_run}",
+        f"over the images.{not_run}",
     )
     return figure
 
@@ -123,7 +123,7 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
     if not panels:
         raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")
     figure = draw_curves(panels)
-    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; where there is one, over its images.")
+    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; of a single run, over its images.")
     return figure
 
 
@@ -175,7 +175,9 @@ def embedding_figure(directory: RunDirectory, evaluation: str = "transductive") 
     known = record.files.get(f"{EMBEDDINGS}/{evaluation}.npz")
     arrays = load_arrays(file, known.sha256 if known else None)
     if not np.array_equal(arrays["ids"], scored.ids):
-        raise ConfigError(f"The embedding of run '{directory.path.name}' is not of the samples that were scored.")
+        raise ConfigError(
+            f"The embedding of run '{directory.path.name}' does not belong to the samples that were scored."
+        )
     chosen = sample_evenly(len(scored.ids))
     k_old = int(scored.is_old.sum())
     names = _classes(record, len(scored.is_old))

@@ -95,7 +95,8 @@ def judge_counts(rows: Sequence[ReportedRow], sizes: Mapping[str, Mapping[str, S
 
 
 def count_findings(verdicts: Sequence[CountVerdict], claimed: str | None = None) -> list[str]:
-    """A sentence about each row that is no single run's on any D_u whose w would do; verdicts of a row stand together.
+    """A sentence about each row that cannot be a single run on any D_u whose w would do; verdicts of a row stand
+    together.
 
     claimed: the protocol that the table says it follows; only its D_u is asked then.
     """

@@ -112,7 +112,7 @@ def _confusion(name: str, scored: SetScores, stored: Record) -> str:
         )
         edge = ' class="edge-bottom"' if i == k_old - 1 else ""
         lines.append(f'<tr{edge}><th scope="row" class="label">{escape(str(names[i]))}</th>{cells}</tr>')
-    order = "rows are true classes, columns the same order; lines part old from new"
+    order = "rows are true classes, columns are in the same order; lines separate old from new"
     caption = f"<caption>Confusion on {escape(name)}: {order}</caption>"
     table = f'<table class="confusion">{caption}<tbody>{"".join(lines)}</tbody></table>'
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Confusion matrix">{table}</div>'

@@ -203,7 +203,7 @@ def _overall(
         sentences.append(f"Over all (dataset, seed) pairs, by {headline}: {result.reason}.")
     ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
     shared = len(set.intersection(*(set(scores) for scores in named.values()))) if named else 0
-    if shared > 1:  # ranks in a single seed are no means
+    if shared > 1:  # ranks in a single seed are not means
         over = f"{shared} (dataset, seed) pairs that all these rows share"
         sentences.append(f"Mean rank over the {over}: " + ", ".join(f"{n} {rank:.2f}" for n, rank in ranks) + ".")
     return sentences

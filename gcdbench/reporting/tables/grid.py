@@ -1,6 +1,6 @@
 """A table laid out as header and body cells, from which every text format is written.
 
-``long``: one section a column (dataset), one line a row, with interval, reported value and difference beside each
+``long``: one section per column (dataset), one line per row, with interval, reported value and difference beside each
 score. ``wide``: the shape of a printed paper, columns × scores, with the reported numbers on a second line.
 ``tall``: one line a score and row, which stays narrow however many scores there are.
 """

@@ -260,7 +260,7 @@ def _caption(
     elif len(seeds) > 1 and _one_split(heads, runs):
         parts.append("the split is the same for every seed")
     if any(head.stand_in_for for head in heads):
-        parts.append(f"{suite.stand_in_dataset} stands in for data that was not there")
+        parts.append(f"{suite.stand_in_dataset} stands in for data that was not available")
     return "; ".join(parts) + "."
 
 
@@ -297,7 +297,7 @@ def _other_seeds(
         for row in suite.rows
         if (left_out := set().union(*(more.get(like(r), set()) for r in runs.get((row.key, head.key), ()))))
     ]
-    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' takes them in."] if found else []
+    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' includes them."] if found else []
 
 
 def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
@@ -313,7 +313,7 @@ def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
 def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     notes = [
         f"The dataset {head.key} stands in for {', '.join(head.stand_in_for)}: "
-        "these numbers say that everything runs, and nothing about those datasets."
+        "these numbers show that everything runs, and say nothing about those datasets."
         for head in heads
         if head.stand_in_for
     ]

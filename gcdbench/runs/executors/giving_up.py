@@ -20,7 +20,7 @@ def reason_to_give_up(queued: QueuedJob, *, began: bool, last_words: str) -> str
         ended, advice = "before the run was done", "allow more time or memory, or more 'attempts'"
     else:
         ended = "and its worker never began"
-        advice = "'gcdbench doctor --cluster' tells whether workers see the store and have the same installation"
+        advice = "'gcdbench doctor --cluster' says whether workers see the store and have the same installation"
     often = times(queued.attempt)
     return f"{queued.engine} ended its job {often} {ended}, last as job {queued.engine_job}{words}; {advice}"
 

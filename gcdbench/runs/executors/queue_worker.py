@@ -82,7 +82,7 @@ def _settle_in(queued: QueuedJob) -> str:
     if queued.version not in ("", gcdbench.__version__):
         return (
             f"its worker has gcdbench {gcdbench.__version__} and the sweep was submitted with {queued.version}; "
-            "install the same on both, and start the sweep again"
+            "install the same version on both, and start the sweep again"
         )
     os.environ.update(queued.environment)
     _pin_threads(queued)

@@ -244,7 +244,7 @@ class RemoteExecutor:
             give_up(job.said.run, reason)
             self._end(job, Outcome(job=job.asked, path=job.said.run, error=reason), listener)
             return
-        again = f"Job {queued.engine_job} ended before its run was done: it goes on as attempt {queued.attempt + 1}."
+        again = f"Job {queued.engine_job} ended before its run; the run continues as attempt {queued.attempt + 1}."
         listener(job.asked, EngineNote(message=again))
         run = job.said.run
         job.queued = replace(queued, engine_job="", attempt=queued.attempt + 1, version=gcdbench.__version__)
