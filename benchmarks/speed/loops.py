@@ -16,7 +16,7 @@ from benchmarks.speed.settings import Settings, finish, measure, start
 
 
 def measure_round(settings: Settings, *, ours_first: bool) -> dict[str, Any]:
-    """One round: published style and ours, each with all threads and as one run a core; ours also online.
+    """One round: published style and ours, each with all threads and as one run per core; ours also online.
 
     With them the matrix products of our steps alone: what a run would take if everything else were free.
     """
@@ -26,7 +26,7 @@ def measure_round(settings: Settings, *, ours_first: bool) -> dict[str, Any]:
 
 
 def measure_ours(settings: Settings) -> dict[str, Any]:
-    """From a bank that is built here, from the same bank with one run a core, and online."""
+    """From a bank that is built here, from the same bank with one run per core, and online."""
     alone = dataclasses.replace(settings, threads=1, workers=1)
     with tempfile.TemporaryDirectory() as cache:
         return {
@@ -44,7 +44,7 @@ def few(settings: Settings, cache: str) -> Settings:
 
 
 def measure_published(settings: Settings) -> dict[str, Any]:
-    """With all threads on one run, and with one run a core."""
+    """With all threads on one run, and with one run per core."""
     alone = dataclasses.replace(settings, threads=1, workers=1)
     return {
         "published": measure("published", settings),

@@ -11,10 +11,10 @@ from benchmarks.speed.claims import MACHINES, describe_machines, gather
 
 WHOLE = {
     "published": "published style",
-    "published, many runs": "published style, one run a core",
+    "published, many runs": "published style, one run per core",
     "online": "online",
     "bank": "bank",
-    "bank, many runs": "bank, one run a core",
+    "bank, many runs": "bank, one run per core",
 }
 """Ways of working that whole runs are compared by."""
 
@@ -59,7 +59,7 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
     return "\n\n".join(
         [
             f"Views per second in training steps alone ({title}):",
-            table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
+            table(["network", "published style", "online", "bank", "bank, one run per core", "building the bank"], steps),
             f"Views per second of whole runs ({whole_title}), and how many times the published style's that is:",
             table(
                 ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
