@@ -53,7 +53,7 @@ class Tool:
         home.mkdir(parents=True, exist_ok=True)
 
     def environment(self) -> dict[str, str]:
-        """Nothing of the user's, one thread, a checkpoint after every step."""
+        """None of the user's settings, one thread, a checkpoint after every step."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("GCDBENCH_", "XDG_"))}
         return kept | {
             "HOME": str(self.home),

@@ -29,7 +29,7 @@ from gcdbench.api import (
 PRESET = "laptop"
 LEDGER_DATASET = "kvasir"
 SEVERAL = 3
-"""Seeds from which on a variant is worth a line of a table of results."""
+"""The fewest seeds with which a variant is worth a line of a table of results."""
 METHODS = (
     "kmeans", "ss-kmeans", "rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx",
     "medxplore",

@@ -82,7 +82,7 @@ def put_together(
         return float(median(entry[kind][key] for entry in rounds))
 
     def together(kind: str, evaluations: int) -> float:
-        """Seconds per run where as many runs as cores go on at once."""
+        """Seconds per run where as many runs as cores run at once."""
         rates = (
             sum(1 / (steps * one["step"] + evaluations * unlabelled * one["evaluation"]) for one in entry[kind])
             for entry in rounds

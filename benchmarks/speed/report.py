@@ -59,7 +59,9 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
     return "\n\n".join(
         [
             f"Views per second in training steps alone ({title}):",
-            table(["network", "published style", "online", "bank", "bank, one run per core", "building the bank"], steps),
+            table(
+                ["network", "published style", "online", "bank", "bank, one run per core", "building the bank"], steps
+            ),
             f"Views per second of whole runs ({whole_title}), and how many times the published style's that is:",
             table(
                 ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs

@@ -100,7 +100,7 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
     show_default=True,
     help="manifest: of 'gcdbench data split export'; ssb: a published list of old and new classes (.json, .pkl).",
 )
-@click.option("--name", default="ssb", show_default=True, help="ssb: what the protocol shall be called.")
+@click.option("--name", default="ssb", show_default=True, help="ssb: the name of the protocol.")
 @click.option(
     "--label-fraction", type=float, default=0.5, show_default=True, help="ssb: labelled share of old classes."
 )
@@ -114,7 +114,7 @@ def import_(
     name: str,
     label_fraction: float,
 ) -> None:
-    """Take over a split from elsewhere, and keep it.
+    """Import a split from elsewhere, and keep it.
 
     A manifest is checked against the images on this machine. A list of classes becomes a protocol of the dataset,
     chosen by --protocol; it needs no images here, and nothing in the file is ever executed.

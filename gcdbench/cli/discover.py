@@ -87,7 +87,7 @@ def command(
     runs: Path,
     as_json: bool,
 ) -> None:
-    """Sort images that nobody has labelled, beside labelled images of known classes.
+    """Sort unlabelled images, with the help of labelled images of known classes.
 
     A folder of labelled images has one folder per class; in a CSV (path,label) rows without a label are unlabelled.
     Nothing is scored unless --truth is given, now or when the same command is repeated later: the training is found

@@ -1,4 +1,4 @@
-"""``gcdbench sweep``: run what is missing of a suite."""
+"""``gcdbench sweep``: run what is missing from a suite."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def command(
     runs: Path,
     as_json: bool,
 ) -> None:
-    """Run what is missing of SUITE (a name of 'gcdbench list suites' or a TOML file), several runs at a time.
+    """Run what is missing from SUITE (a name of 'gcdbench list suites' or a TOML file), several runs at a time.
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """

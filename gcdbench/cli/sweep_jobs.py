@@ -90,7 +90,8 @@ def make_jobs(
 def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, can_be_left: bool, quiet: bool) -> list[PlannedRun]:
     """The runs to be done: not those that another engine has, but those that this one has, to be watched.
 
-    can_be_left: whether jobs of this engine go on without the sweep that sent them; else they are left to that sweep.
+    can_be_left: whether jobs of this engine continue without the sweep that sent them; otherwise they are left to that
+    sweep.
     """
     from gcdbench.runs.executors.looking import look_at_queue
     from gcdbench.runs.executors.queue import FOLDER, request_key

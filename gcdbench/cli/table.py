@@ -159,7 +159,7 @@ def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
 
 
 def _with(records: Sequence[CellRecord], preset: str | None, protocol: str | None) -> list[CellRecord]:
-    """The records of a preset and a protocol, which must be some."""
+    """The records of a preset and a protocol, of which there must be some."""
     from gcdbench.core.errors import UnknownName
 
     found = [record for record in records if preset in (None, record.preset)]

@@ -51,7 +51,7 @@ class DatasetCard:
     downloads: file name -> public address; checksums: file name -> ``"md5:<hex>"`` or ``"sha256:<hex>"``.
     grouping: what a group is (for example "lesion"), or "" where images are independent as far as is known.
     purpose: ``"classification"``, or ``"masks"`` for sets that only serve to score attention maps.
-    protocols: what the literature defines on this dataset, by name, beside the rules that fit any dataset.
+    protocols: what the literature defines on this dataset, by name, in addition to the rules that fit any dataset.
     default_protocol: the one that is meant where none is named.
     """
 

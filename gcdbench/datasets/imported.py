@@ -1,4 +1,4 @@
-"""Protocols that the user imported from published files: they stand beside those on a dataset's card."""
+"""Protocols that the user imported from published files: they add to those on a dataset's card."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class DatasetRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """What a user should know of how a dataset was read: what was understood, left out or not said."""
+    """What a user should know about how a dataset was read: what was understood, left out or not stated."""
 
     kind: str
     message: str

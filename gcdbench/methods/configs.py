@@ -63,7 +63,7 @@ class ClusteredConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GCDConfig(ClusteredConfig):
-    """Nothing beside the shared part."""
+    """Nothing beyond the shared part."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Nothing is assumed of a network but that its modules are called: it is run once on a probe image while every call is
 written down, and the calls that lead to the result, each on exactly what the one before it gave, are followed
-backwards. Where plain code stands between two modules this chain ends, so a cut is behind it.
+backwards. Where plain code stands between two modules this chain ends, so a cut is after it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Call:
 
     @property
     def bound_to_size(self) -> bool:
-        """Whether it was told something that may depend on the size of the image: a table, or numbers."""
+        """Whether it was given something that may depend on the size of the image: a table, or numbers."""
         said = (*self.extras, *self.options.values())
         return any(not (value is None or isinstance(value, bool | str)) for value in said)
 

@@ -58,7 +58,7 @@ class TimmPrefix(nn.Module):
 
 
 class TimmTail(nn.Module):
-    """The second half, and the norm that some transformers put behind the mean of their tokens."""
+    """The second half, and the norm that some transformers put after the mean of their tokens."""
 
     def __init__(self, chain: list[Call], after_pooling: nn.Module, *, tokens_in: bool) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class TimmBackbone(Backbone):
         return tokens.unflatten(2, (side, -1))  # type: ignore[no-untyped-call, no-any-return]
 
     def _compare(self, whole: Any, size: int) -> None:
-        """Both halves must give what the whole gives, and its cells must lie where timm says they do."""
+        """Both halves must give what the whole gives, and its cells must be where timm says they do."""
         image = torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             theirs = getattr(whole, RUN)(image)
@@ -151,7 +151,7 @@ def _patch(whole: Any) -> int | None:
 
 
 def _stride(whole: Any, size: int, side: int) -> int:
-    """Pixels of the image to a cell of the map: what timm says, where the map at hand agrees."""
+    """Pixels of the image to a cell of the map: what timm says, where the map itself agrees."""
     stages = getattr(whole, "feature_info", None)
     said = int(stages[-1]["reduction"]) if isinstance(stages, list) and stages else 0
     return said if said and math.ceil(size / said) == side else math.ceil(size / side)

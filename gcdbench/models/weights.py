@@ -23,7 +23,7 @@ NO_WEIGHTS = "none"
 class WeightsFile:
     """One published weight file. ``sha256`` is its digest or the first digits of it (torch hub's names carry eight).
 
-    places: where it may lie already, in order; url: where it may be downloaded from, or None.
+    places: where it may be already, in order; url: where it may be downloaded from, or None.
     """
 
     file_name: str
@@ -45,7 +45,7 @@ def hub_file(url: str, sha256: str) -> WeightsFile:
 
 
 def _hub_folder() -> Path:
-    """torch hub's cache, also where torch is not imported: a finished run is recognised without it."""
+    """torch hub's cache, even where torch is not imported: a finished run is recognised without it."""
     torch = sys.modules.get("torch")
     if torch is not None:
         return Path(torch.hub.get_dir())

@@ -1,6 +1,6 @@
 """Every score that a table, a figure or a report may show, described in one place.
 
-What metrics return is described by the metrics; here stands what a run knows besides: K and what it cost.
+What metrics return is described by the metrics; here is what a run itself knows: K and what it cost.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def _of_metrics(manager: PluginManager, *, own: bool) -> Iterator[Score]:
         assert isinstance(spec, MetricSpec)
         if (manager.provider("metrics", spec.name)[0] == OWN_DISTRIBUTION) is not own:
             continue
-        # Another's descriptions that do not load are told by 'gcdbench doctor'; tables show the scores without them.
+        # Another's descriptions that do not load are reported by 'gcdbench doctor'; tables show the scores without
+        # them.
         with contextlib.nullcontext() if own else contextlib.suppress(Exception):
             yield from spec.describe()

@@ -55,7 +55,7 @@ def summarise(values: Sequence[float], level: float = 0.95) -> Summary:
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's interval for the mean over runs; None for fewer than two runs, which say nothing of spread."""
+    """Student's interval for the mean over runs; None for fewer than two runs, which say nothing about spread."""
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2:
         return None
@@ -120,7 +120,7 @@ def _signed_sums(values: FloatArray) -> FloatArray:
 def sign_test(differences: Sequence[float]) -> float:
     """Two-sided exact sign test of a median of 0: how often differences are above, whatever their size.
 
-    Unlike :func:`sign_flip_test` it does not assume that differences lie symmetrically. Zeros are left out.
+    Unlike :func:`sign_flip_test` it does not assume that differences are distributed symmetrically. Zeros are left out.
     """
     above = sum(difference > 0 for difference in differences)
     below = sum(difference < 0 for difference in differences)

@@ -38,7 +38,7 @@ PASSING = ("lock", "heartbeat", CHECKPOINT, PREVIOUS)
 
 
 def attempt_home(directory: RunDirectory) -> Path:
-    """Where an attempt at this run is written: beside a result, or in the run's own directory where there is none."""
+    """Where an attempt at this run is written: next to a result, or in the run's own directory where there is none."""
     if not directory.exists():
         return directory.path
     try:

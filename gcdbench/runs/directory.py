@@ -45,7 +45,7 @@ def this_host() -> str:
 
 
 def _interrupt(thread: int) -> None:
-    """Raise KeyboardInterrupt in a thread, also where the process ignores Ctrl-C, as one in the background may."""
+    """Raise KeyboardInterrupt in a thread, even where the process ignores Ctrl-C, as one in the background may."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 

@@ -184,7 +184,7 @@ def _copies(split: SplitManifest) -> str:
 
 
 def _issues(source: DatasetSource, store: ImageStore, *, accept: bool) -> tuple[str, ...]:
-    """One labelled image in two classes; the sentence that is recorded names no file, the one that is told does."""
+    """One labelled image in two classes; the sentence that is recorded names no file, the one that is shown does."""
     labels = source.labels[store.order]
     told = np.flatnonzero(labels != UNKNOWN)
     content = np.unique(np.asarray(store.sha256)[told], return_inverse=True)[1]

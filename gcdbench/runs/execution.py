@@ -117,7 +117,7 @@ def task_info(plan: Plan, split: SplitManifest) -> TaskInfo:
 
 
 def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Path | None = None) -> RunContext:
-    """What the plan's method is given beside the data; without a folder it keeps no checkpoint."""
+    """What the plan's method is given in addition to the data; without a folder it keeps no checkpoint."""
     import torch
 
     from gcdbench.methods.algorithms.estimate_k import estimate_k

@@ -31,7 +31,7 @@ class NoConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Materials:
-    """What only the data, the weights and the processes at hand can tell of a run: it completes a plan's identity.
+    """What only the data, the weights and the processes in use can tell of a run: it completes a plan's identity.
 
     Empty where a plan is compared with stored runs without opening its dataset.
     """

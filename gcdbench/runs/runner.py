@@ -106,7 +106,7 @@ def execute(execution: Execution, prepare: Callable[[Execution], Prepared] = pre
 
 
 def _reusable(directory: RunDirectory, *, force: bool) -> RunResult | None:
-    """The result of a run that is done already, unless it shall be done again; a damaged one is not passed over."""
+    """The result of a run that is done already, unless it is to be repeated; a damaged one is not passed over."""
     if force or not directory.exists():
         return None
     try:
@@ -142,7 +142,7 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
             notify("gcdbench_run_event", event=event)
 
     def fail(error: BaseException, message: str) -> None:
-        # Where not even this can be written, the first error is the one to be told.
+        # Where not even this can be written, the first error is the one to report.
         with suppress(StoreError, OSError):
             attempt.fail(message, traceback.format_exc())
             notify("gcdbench_run_failed", error=error)

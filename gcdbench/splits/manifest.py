@@ -83,7 +83,7 @@ class SplitManifest:
         }
 
     def to_text(self) -> str:
-        """The manifest as a file: a JSON header line, then one line a sample: id, sha256, class, role, group."""
+        """The manifest as a file: a JSON header line, then one line per sample: id, sha256, class, role, group."""
         out = io.StringIO()
         out.write("# " + canonical_json(self.header()) + "\n")
         out.write("id\tsha256\tclass\trole\tgroup\n")

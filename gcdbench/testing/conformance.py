@@ -194,7 +194,7 @@ def check_unequal_k(subject: Subject) -> None:
 
 
 def check_tiny(subject: Subject) -> None:
-    """One label a class, one unlabelled image, fewer images than clusters: no crash, no NaN."""
+    """One label per class, one unlabelled image, fewer images than clusters: no crash, no NaN."""
     for images in (5, 7, 12):
         data, task, _ = tiny_task(images=images)
         subject.answer(data, task, batch_size=64)

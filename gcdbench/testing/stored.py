@@ -33,7 +33,7 @@ class FakeRun:
     """A run to be written: the request it answers, and how good its made-up predictions are.
 
     accuracy: share of samples put into their class's own cluster; false_old: share of new samples put with old ones.
-    extra: what run.json holds beside or instead of the usual; environment: the same for what the run ran on.
+    extra: what run.json holds in addition to or instead of the usual; environment: the same for what the run ran on.
     """
 
     request: Request

@@ -31,7 +31,7 @@ class Engine:
     """Trains one method; must run inside :func:`gcdbench.training.rng.isolated`.
 
     The position in the run is (epoch, step within the epoch, steps since the start) and, with the order of the
-    current epoch, all that a resumed run needs beside the method's own state.
+    current epoch, all that a resumed run needs in addition to the method's own state.
     """
 
     def __init__(self, method: ParametricMethod) -> None:

@@ -1,5 +1,5 @@
-"""The interface of a method, and the abilities it may have besides. A method is a plain class; training steps are not
-hooks."""
+"""The interface of a method, and the abilities it may have in addition. A method is a plain class; training steps are
+not hooks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Method(Protocol):
         """The inverse of :meth:`state_dict`."""
 
 
-# What a method may be able to do besides. Who needs an ability asks for it with isinstance. ------------------------
+# Further abilities of a method. Whoever needs one asks for it with isinstance. ------------------------------------
 
 
 @runtime_checkable

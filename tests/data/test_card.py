@@ -78,7 +78,7 @@ def test_a_good_card(tmp_path: Path) -> None:
         (lambda t: t + PROTOCOL.replace('citation = "who"', ""), "'protocols.theirs' lacks 'citation'"),
         (lambda t: t + PROTOCOL.replace("old_classes", "old"), "unknown field 'old'"),
         (lambda t: t + PROTOCOL.replace("theirs", "half"), "name of a protocol for any dataset"),
-        (lambda t: t + PROTOCOL.replace("theirs", '"a+b"'), "small letters, digits, dots and hyphens"),
+        (lambda t: t + PROTOCOL.replace("theirs", '"a+b"'), "lower-case letters, digits, dots and hyphens"),
         (lambda t: t + "[protocols]\ntheirs = 3\n", "'protocols.theirs' must be a table"),
         (lambda t: "protocols = 3\n" + t, "'protocols' must be a table"),
         (lambda t: 'default_protocol = "theirs"\n' + t, "no [protocols.theirs]"),

@@ -111,8 +111,8 @@ def test_labels_are_the_fine_ones_and_no_part_of_the_content(breakable) -> None:
     ("damage", "said"),
     [
         (lambda folder: (folder / "data_batch_3.bin").unlink(), "data_batch_3.bin is missing"),
-        (lambda folder: _cut(folder / "data_batch_2.bin"), "no whole number of records"),
-        (lambda folder: (folder / "test_batch.bin").write_bytes(b""), "no whole number of records"),
+        (lambda folder: _cut(folder / "data_batch_2.bin"), "not a whole number of records"),
+        (lambda folder: (folder / "test_batch.bin").write_bytes(b""), "not a whole number of records"),
         (lambda folder: (folder / "test_batch.bin").write_bytes(records(20, 1, 20, 0)), "the label 19"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Expected durations: the cost model worked by hand, what lies in the cache, and a measurement that is remembered."""
+"""Expected durations: the cost model worked by hand, what is in the cache, and a measurement that is remembered."""
 
 from __future__ import annotations
 

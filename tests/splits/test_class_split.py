@@ -52,7 +52,7 @@ def test_one_split_in_many_forms(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"known_classes": [0], "unknown_classes": [1, 2, 3]}, "of 1 of the 5 classes neither old nor new, first 'e'"),
+        ({"known_classes": [0], "unknown_classes": [1, 2, 3]}, "lists 1 of the 5 classes neither as old nor as new, first 'e'"),
         ({"known_classes": [0, 1], "unknown_classes": [1, 2, 3, 4]}, "'b' both as old and as new"),
         ({"known_classes": [0, 0], "unknown_classes": [1, 2, 3, 4]}, "names a class twice"),
         ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is not a class"),
@@ -62,8 +62,8 @@ def test_one_split_in_many_forms(content: bytes) -> None:
         ({"known_classes": ["x"], "unknown_classes": [1, 2, 3, 4]}, "has 'x'"),
         ({"known_classes": "abc", "unknown_classes": [1, 2]}, "must be a list"),
         ({"known_classes": [], "unknown_classes": [0, 1, 2, 3, 4]}, "0 old and 5 new"),
-        ({"known": [0]}, "no split of classes"),
-        ([1, 2], "no split of classes"),
+        ({"known": [0]}, "not a split of classes"),
+        ([1, 2], "not a split of classes"),
         (b"{", "not JSON"),
         (b"", "neither JSON nor a readable pickle"),
         (b"\x80\x04", "neither JSON nor a readable pickle"),

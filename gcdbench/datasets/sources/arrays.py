@@ -150,7 +150,7 @@ def check_images(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[A
 
 
 def check_labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], part: str) -> None:
-    """Refuse a label array that is missing or is not one whole number an image."""
+    """Refuse a label array that is missing or is not one whole number per image."""
     name = f"{part}_labels"
     if name not in shapes:
         raise DataError(f"{file} has no array '{name}'; it holds {', '.join(sorted(shapes))}.")

@@ -1,4 +1,4 @@
-"""ImageNet-100: a hundred classes of an ImageNet folder, named by the card or by a list of the user's own."""
+"""ImageNet-100: a hundred classes of an ImageNet folder, named by the card or by the user's own list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcdbench.datasets.sources.own import safe_name
 
 
 def make_imagenet_subset(request: DatasetRequest) -> DatasetSource:
-    """``train/<synset>`` and ``val/<synset>``; other classes beside are not looked at.
+    """``train/<synset>`` and ``val/<synset>``; other classes are ignored.
 
     Option ``classes`` names a file with one synset per line, for one of the other selections of classes.
     """

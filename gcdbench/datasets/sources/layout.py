@@ -148,7 +148,7 @@ def _with_parts(root: Path, tops: Mapping[str, _Top], parts: Mapping[str, str]) 
 
 
 def _tops(keys: Iterable[str]) -> dict[str, _Top]:
-    """The folders at the top that hold images, sorted; a picture beside the folders belongs to none."""
+    """The folders at the top that hold images, sorted; a picture next to the folders belongs to none."""
     tops: dict[str, _Top] = {}
     for key in keys:
         folders = key.split("/")[:-1]

@@ -40,7 +40,7 @@ def safe_name(text: str) -> str:
 
 
 def skips_unreadable(request: DatasetRequest) -> bool:
-    """Whether images that cannot be read shall be left out instead of stopping everything."""
+    """Whether images that cannot be read are to be left out instead of stopping everything."""
     return choose_option(request, "on_unreadable", ("stop", "skip")) == "skip"
 
 

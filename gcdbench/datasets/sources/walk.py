@@ -35,7 +35,7 @@ class IgnoredFile:
 class FileReader:
     """Reads samples from files below ``root``; ``raw`` of every dataset stored in files. Picklable.
 
-    ignored: what was found beside the images, for the audit; size: bytes of all files together.
+    ignored: what else was found, for the audit; size: bytes of all files together.
     """
 
     root: str

@@ -97,7 +97,7 @@ def intact(path: Path) -> bool:
 
 
 def hash_file(path: Path) -> Path:
-    """The file beside a library that holds its hash."""
+    """The file next to a library that holds its hash."""
     return path.with_name(f"{path.name}.sha256")
 
 

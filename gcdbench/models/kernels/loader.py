@@ -66,7 +66,7 @@ def kernels_note() -> str | None:
 
 
 def load_kernels() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where they cannot be had. Only this package may call it."""
+    """The compiled kernels, or None where they are not available. Only this package may call it."""
     return _obtain()[0]
 
 

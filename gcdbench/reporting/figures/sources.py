@@ -76,7 +76,7 @@ def _names(table: ResultTable) -> dict[str, str]:
 
 
 def bar_figure(table: ResultTable) -> Figure:
-    """Bars of every row with runs, one panel a column; columns without a run are named below."""
+    """Bars of every row with runs, one panel per column; columns without a run are named below."""
     panels, empty = [], []
     for column in table.columns:
         rows = [row for row in table.rows if any(table.entry(row.key, column.key, s).mean is not None for s in SHOWN)]
@@ -106,7 +106,7 @@ def bar_figure(table: ResultTable) -> Figure:
 
 
 def curve_figure(table: ResultTable, suite: Suite) -> Figure:
-    """Curves of every setting that a suite sweeps, one panel a setting and column."""
+    """Curves of every setting that a suite sweeps, one panel per setting and column."""
     panels = []
     for column in table.columns:
         for group in dict.fromkeys(row.group for row in suite.rows if row.group):

@@ -74,7 +74,7 @@ def build_report(
 
 
 def _settings(records: Sequence[CellRecord], manager: PluginManager) -> dict[str, str]:
-    """By a run's settings: what tells it from others of its name."""
+    """By a run's settings: what distinguishes it from others of its name."""
     groups = group_replicates(record for record in records if record.settings)
     told = telling_settings(groups, manager)
     return {record.settings: told[key] for key, members in groups.items() for record in members}

@@ -28,7 +28,7 @@ def card_anchor(record: CellRecord) -> str:
 def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None = None, settings: str = "") -> str:
     """The card of one run; ``pictures`` is a folder with a sub-folder for each run id.
 
-    settings: what tells the run from others of its name.
+    settings: what distinguishes the run from others of its name.
     """
     scores = " / ".join(f"{record.scores[key]:.1f}" for key in SUMMARY_SCORES if key in record.scores)
     name = f"{record.method}:{record.variant}" if record.variant else record.method

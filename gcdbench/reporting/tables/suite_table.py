@@ -1,4 +1,4 @@
-"""The table of a suite: its rows and columns filled from the store, the published numbers beside them."""
+"""The table of a suite: its rows and columns filled from the store, the published numbers next to them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _most_common(pairs: Iterable[tuple[int, str]]) -> dict[int, str]:
 
 
 def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
-    """Published numbers of each cell, by the suite's own naming of rows; never beside a stand-in."""
+    """Published numbers of each cell, by the suite's own naming of rows; never next to a stand-in."""
     printed: list[ReportedRow] = []
     for name in suite.reported:
         printed += read_reported(suite.folder / name)
@@ -194,7 +194,7 @@ def suite_table(
     }
     if against is not None:
         return difference_table(**content, reference=find_row(suite, against))
-    # Published numbers are of D_u under v2, so they stand beside nothing else.
+    # Published numbers are of D_u under v2, so they are shown next to nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
     if any(reported.values()) and chosen.name != suite.reported_preset:
         content["notes"] = [

@@ -63,7 +63,7 @@ class RemoteExecutor:
 
     @property
     def can_be_left(self) -> bool:
-        """Whether jobs go on when nobody watches."""
+        """Whether jobs continue when nobody watches."""
         return self._engine.can_be_left
 
     def run(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[Outcome]:

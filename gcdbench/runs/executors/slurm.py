@@ -259,7 +259,7 @@ def _room() -> int:
         if key.strip() in limits and value.strip().isdecimal():
             limits[key.strip()] = int(value)
     held = len(_ask(["squeue", "--noheader", "--array", "--states=all", "--format=%i"]).splitlines())
-    # An array itself takes a place beside its jobs.
+    # An array itself takes a place in addition to its jobs.
     return max(0, min(limits["MaxJobCount"] - held - 1, limits["MaxArraySize"] - 1))
 
 

@@ -152,7 +152,7 @@
     card.append(body);
     if (c.pairs.length) {
       const pairs = c.pairs.map(([own, known]) => make("div", { class: "pair" }, picture(own, "from " + title(c), "found"), picture(known, "labelled " + c.resembles, "labelled")));
-      card.append(make("h3", {}, `its images (left) beside the most alike labelled ${c.resembles} (right): is it really something else?`), make("div", { class: "pairs" }, ...pairs));
+      card.append(make("h3", {}, `its images (left) next to the most alike labelled ${c.resembles} (right): is it really something else?`), make("div", { class: "pairs" }, ...pairs));
     }
     const all = everything(c);
     if (all) card.append(all);
