@@ -197,7 +197,7 @@ def test_an_imported_split_is_a_protocol_of_the_dataset(tmp_path: Path, cli, no_
 def test_a_split_of_another_dataset_is_refused(tmp_path: Path, cli, no_data: Path) -> None:
     file = tmp_path / "split.json"
     file.write_text(json.dumps(published_like("fgvc-aircraft", 50)))
-    assert "neither old nor new" in cli("data", "split", "import", "--format", "ssb", file, "stanford-cars").stderr
+    assert "neither as old nor as new" in cli("data", "split", "import", "--format", "ssb", file, "stanford-cars").stderr
     file.write_text(json.dumps(published_like("stanford-cars", 98)))
     assert "no class of this dataset" in cli("data", "split", "import", "--format", "ssb", file, "fgvc-aircraft").stderr
 
