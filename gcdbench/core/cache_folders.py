@@ -30,7 +30,7 @@ DELETED = ".tmp-deleted-"
 def discard(path: Path) -> None:
     """Delete a folder or file of the cache, if it is there.
 
-    It loses its name first: nobody opens what is half deleted, and a killed deletion leaves what ``remove_leftovers``
+    It loses its name first: nobody opens something half deleted, and a killed deletion leaves what ``remove_leftovers``
     finds.
     """
     doomed = path.with_name(f"{DELETED}{uuid.uuid4().hex}")

@@ -24,11 +24,11 @@ RUN_SCORES = (
     Score(key="weights_mb", title="weights (MB)", unit="MB", direction="lower", bounds=(0, None)),
     Score(key="activations_mb", title="activations (MB)", unit="MB", direction="lower", bounds=(0, None)),
 )
-"""Where a cost has no direction, nobody wins by it: time depends on the machine, parameters on the backbone."""
+"""A cost has no direction, so it is never bold: time depends on the machine, parameters on the backbone."""
 
 
 def score_catalogue(manager: PluginManager) -> ScoreCatalogue:
-    """Descriptions of all scores by key. Nobody can describe a score of gcdbench in another way than gcdbench does."""
+    """Descriptions of all scores by key. Nobody can describe a score of gcdbench differently from gcdbench."""
     return ScoreCatalogue.of([*_of_metrics(manager, own=True), *RUN_SCORES, *_of_metrics(manager, own=False)])
 
 

@@ -129,7 +129,7 @@ def settle(directory: RunDirectory) -> None:
     """Move a new result from ``.next/`` to its usual place; may be killed at any point and done again.
 
     While run.json points at ``.next/`` nothing else here counts. The files are linked, not moved, so that ``.next/``
-    stays whole until run.json does not point at it any more.
+    stays whole until run.json no longer points at it.
     """
     record = directory.record()
     if not record.folder:

@@ -40,7 +40,7 @@ def now() -> str:
 
 
 def this_host() -> str:
-    """A name for this machine that tells it apart from others and tells nobody its name."""
+    """A name for this machine that tells it apart from others without giving its name away."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 
 
@@ -97,7 +97,7 @@ class RunDirectory:
         return RUNNING if self.heartbeat_age() < STALE_SECONDS else STALE
 
     def heartbeat_age(self) -> float:
-        """Seconds since the run last said that it lives; clocks of hosts need not agree."""
+        """Seconds since the run last showed a sign of life; clocks of hosts need not agree."""
         return age_of(self.path / "heartbeat")
 
     def _lock(self) -> FileLock:

@@ -80,7 +80,7 @@ def expected_seconds(
     cache: Path | None = None,
     budget: str | None = None,
 ) -> float | None:
-    """Seconds of a run on this machine when it is quiet; None where its network was not measured yet.
+    """Seconds of a run on this machine when nothing else runs; None where its network was not measured yet.
 
     budget: room for stored views where ``views = "auto"`` decides, as in a run's placement.
     """

@@ -2,7 +2,7 @@
 
 Not in the store, which may be read-only or be on a network file system. Whatever is wrong with the file (damaged,
 locked, of another version, not writable), the answer is an empty index: everything is read from the runs themselves.
-Each row carries a checksum of its content; a row that does not match it is as good as none.
+Each row carries a checksum of its content; a row that does not match it is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir
 
 VERSION = 5
-"""Of the tables below and of what their texts mean; a file of another version is made again."""
+"""Version of the tables below and of their texts; a file of another version is made again."""
 FOLDER = "index"
 LOCK_SECONDS = 3.0
 PASSING = (

@@ -133,7 +133,7 @@ class Lease:
         return self._owner() == self._name
 
     def beat(self, lost: Callable[[], None]) -> None:
-        """Say that the holder lives; ``lost`` is called where another one has taken over."""
+        """Show that the holder is alive; ``lost`` is called where another one has taken over."""
         if self.held():
             with suppress(OSError):
                 os.utime(self._file)

@@ -1,4 +1,4 @@
-"""What people decided about the clusters of a run: names, clusters that are one, clusters that are none."""
+"""What people decided about the clusters of a run: names, which belong together, which are not a class."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def parse_decisions(content: bytes, where: str) -> Decisions:
 
 
 def check_decisions(decisions: Decisions, record: Record, ties: tuple[int, ...]) -> None:
-    """Refuse decisions for another run, or such that contradict it or each other."""
+    """Refuse decisions for another run, or decisions that contradict it or each other."""
     if decisions.run != record.run_id:
         raise ConfigError(
             f"These names are for the run '{decisions.run}', not for '{record.run_id}'.",
@@ -137,7 +137,7 @@ def check_decisions(decisions: Decisions, record: Record, ties: tuple[int, ...])
 
 
 def apply_decisions(names: Names, decisions: Decisions) -> tuple[dict[int, str], tuple[int, ...]]:
-    """Names of clusters, and rejected clusters, as a model keeps them: merged clusters have one name and one fate."""
+    """Names of clusters, and rejected clusters, as a model keeps them; merged clusters share both."""
     plain = replace(names, clusters=(), rejected=())
     called: dict[int, str] = {n: name for n, name in decisions.clusters.items() if n not in decisions.merged}
     for number in decisions.merged:

@@ -1,4 +1,4 @@
-"""For one release, records and events can be read by string, as the dictionaries could that observers were given."""
+"""For one release, records and events can be read by string, like the dictionaries that observers used to get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run from plan to scores. Every number gcdbench prints was made here.
+"""One run from plan to scores. Every number that gcdbench prints is computed here.
 
 dataset → image store → split → method.fit → method.predict → stored predictions → evaluation.
 """

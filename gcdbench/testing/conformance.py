@@ -204,7 +204,7 @@ def check_tiny(subject: Subject) -> None:
 
 
 def check_class_permutation(subject: Subject) -> None:
-    """Old classes may be named in any order: anchored clusters follow the given names, free ones do not care."""
+    """Old classes may be named in any order: anchored clusters follow the names, free ones do not."""
     data, task, _ = tiny_task()
     renamed = GCDData(labelled=data.labelled, labels=1 - data.labels, unlabelled=data.unlabelled)
     answers = []

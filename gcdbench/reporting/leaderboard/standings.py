@@ -1,4 +1,4 @@
-"""Who stands where: one board per dataset and protocol, one row per experiment. Pure functions."""
+"""The standings: one board per dataset and protocol, one row per experiment. Pure functions."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def possible_counts(scores: Mapping[str, Rounded], sizes: Sizes, runs: int = 1) 
 
 
 def possible_shares(scores: Mapping[str, Rounded], sizes: Sizes) -> bool:
-    """The same with fractions of images: what a mean over ever more runs comes to."""
+    """The same with fractions of images: what a mean over more and more runs approaches."""
     return _fits(scores, sizes, 1, whole=False)
 
 

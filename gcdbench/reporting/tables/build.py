@@ -25,7 +25,7 @@ HEADLINE = "all"
 
 
 def finished(records: Sequence[CellRecord]) -> dict[int, CellRecord]:
-    """One finished run for each seed: the first by run id, should several settings of no consequence differ."""
+    """One finished run for each seed: the first by run id, in case several differ in settings that do not matter."""
     found: dict[int, CellRecord] = {}
     for record in sorted(records, key=attrgetter("run_id")):
         if record.status == DONE:
@@ -210,7 +210,7 @@ def _overall(
 
 
 def _short_titles(rows: Sequence[RowHead]) -> dict[str, str]:
-    """Rows by those of their labels that differ between rows: what all share tells nobody which row is meant."""
+    """Rows by those of their labels that differ between rows: what all share does not distinguish rows."""
     varying = [i for i, values in enumerate(zip(*(row.labels for row in rows), strict=True)) if len(set(values)) > 1]
     return {row.key: " ".join(filter(None, [*(row.labels[i] for i in varying), row.remark])) for row in rows}
 

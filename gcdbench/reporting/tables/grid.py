@@ -22,7 +22,7 @@ NOT_RUN = "—"
 REMARK = "settings"
 """Title of the last column, which is there where settings tell rows apart."""
 UNDESCRIBED = Score(key="score")
-"""Written with one digit after the point."""
+"""Written with one decimal."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,7 +135,7 @@ def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, or
 
 
 def _place(staging: Path, run: ArchivedRun, runs: Path) -> tuple[str, str]:
-    """Put an unpacked run into its place, or say why not: since it was compared, others may have been at work.
+    """Put an unpacked run into its place, or say why not: since it was compared, others may have changed it.
 
     A rename onto a folder that holds anything fails, even over a network, so only one of two imports adds the run.
     """

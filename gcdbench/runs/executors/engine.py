@@ -54,7 +54,7 @@ class Engine(Protocol):
         """Sentences about jobs that wait for what may never come; each is given once."""
 
     def last_words(self, name: str) -> str:
-        """What the engine knows about how a job ended that it has no more, for the reason of a failure; or ""."""
+        """What the engine knows about how a job that it no longer has ended, for the reason of a failure; or ""."""
 
     def stop(self, names: Sequence[str]) -> str:
         """Whoever waited is going (Ctrl-C): a sentence that says what becomes of these jobs."""
