@@ -206,7 +206,7 @@ def test_a_flipped_byte_of_the_weights_is_noticed(copy: Path, where: float) -> N
         ({"names__known": [0, 1, 7, -1]}, "do not fit the number"),
         ({"names__clusters": ["x"]}, "do not fit the number"),
         ({"names__rejected": [9]}, "do not fit the number"),
-        ({"names__classes": [1, 2]}, "list of texts"),
+        ({"names__classes": [1, 2]}, "list of strings"),
         ({"preprocessing__stored_side": 10**9}, "not cut from"),
         ({"preprocessing": []}, "not a table"),
     ],

@@ -251,7 +251,7 @@ def test_a_plugin_file_named_twice_is_loaded_once_and_namesakes_are_refused(tmp_
         (tmp_path / folder / "mine.py").write_text(GOOD.format(name=f"method-{folder}"))
     one, other = tmp_path / "a" / "mine.py", tmp_path / "b" / "mine.py"
     assert "method-a" in PluginManager(points=[], files=[one, one]).names("methods")
-    with pytest.raises(PluginError, match="have one name"):
+    with pytest.raises(PluginError, match="have the same name"):
         PluginManager(points=[], files=[one, other])
 
 

@@ -192,7 +192,7 @@ def test_what_is_no_plain_table_is_refused_with_its_reason(content: bytes, reaso
         (lambda r: r.pop("method"), "'method' is missing"),
         (lambda r: r.update(seed=True), "'seed' must be a whole number, not true or false"),
         (lambda r: r.update(seed=1), "'seed' is not that of 'identity'"),
-        (lambda r: r.update(status="finished"), "'status' is none"),
+        (lambda r: r.update(status="finished"), "'status' is not one"),
         (lambda r: r.update(run_id="0" * 16), "does not follow from 'identity'"),
         (lambda r: r["identity"].update(config=[]), "'config' must be a table, not a list"),
         (lambda r: r["identity"]["training"].update(batch_size=0), "'batch_size' must be at least 1"),
