@@ -40,8 +40,10 @@ SECTIONS = ("killed", "damaged", "crafted", "no-room")
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 
 
-def all_cases(command: list[str] | None, scratch: Path, share: float, wanted: list[str]) -> Iterator[Case]:
-    """The cases of the wanted sections; what they are compared with is made here."""
+def all_cases(
+    command: list[str] | None, scratch: Path, share: float, wanted: list[str], killed: list[str]
+) -> Iterator[Case]:
+    """The cases of the wanted sections; what they are compared with is made here. ``killed``: commands, [] for all."""
     empty, prepared, finished = make_worlds(command, scratch)
     archive = scratch / "all.zip"
     finished.call("export", str(archive), "--method", "ss-kmeans", "--weights")
@@ -55,8 +57,9 @@ def all_cases(command: list[str] | None, scratch: Path, share: float, wanted: li
     if "no-room" in wanted:
         yield from disk_cases(prepared, finished, archive, scratch)
     if "killed" in wanted:
-        for victim in victims(empty, prepared, finished, archive, share):
-            yield from kill_cases(victim, scratch)
+        for victim in victims(empty, prepared, finished, share):
+            if not killed or victim.name in killed:
+                yield from kill_cases(victim, scratch)
 
 
 def write_page(trials: list[Trial], version: str) -> None:
@@ -89,6 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__.splitlines()[0])
     parser.add_argument("--tool", help="command to drive (default: the gcdbench of this Python)")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"sections, separated by commas: {SECTIONS}")
+    parser.add_argument("--victims", default="", help="commands to be killed, separated by commas (default: all)")
     parser.add_argument("--minutes", type=float, default=90.0, help="stop after this time")
     parser.add_argument("--share", type=float, default=1.0, help="share of the kills")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="trials at a time")
@@ -107,7 +111,8 @@ def main() -> int:
         scratch = Path(name)
         log = (options.log or scratch / "log.jsonl").resolve()
         known = read_trials(log)
-        cases = list(all_cases(command, scratch, options.share, wanted))
+        killed = options.victims.split(",") if options.victims else []
+        cases = list(all_cases(command, scratch, options.share, wanted, killed))
         carry_out([case for case in cases if case.key not in known], scratch, log, jobs=options.jobs, deadline=deadline)
         found = read_trials(log)
     trials = [found[case.key] for case in cases if case.key in found]
@@ -116,7 +121,7 @@ def main() -> int:
         print(f"stopped after {options.minutes:g} minutes: {missing} of {len(cases)} cases were not tried")
     target = options.output or TRIALS
     target.write_text(json.dumps([plain(trial) for trial in trials], indent=1) + "\n")
-    if options.output is None and not missing and set(wanted) == set(SECTIONS) and options.share >= 1:
+    if options.output is None and not missing and set(wanted) == set(SECTIONS) and options.share >= 1 and not killed:
         from gcdbench import __version__
 
         write_page(trials, __version__)

@@ -1,6 +1,7 @@
 """SIGKILL at moments spread over a command's life: what was finished stays, and the same command ends the work.
 
-Half of the moments are spread over time, the other half over the changes that the command makes in the file system.
+Half of the moments are spread over the changes that the command makes in the file system, the other half over time. A
+command that is over in a moment would mostly be missed by time: its second half is spread over its changes and writes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.operations import Counter, preloaded
-from benchmarks.faults.tool import Answer, Tool, left_behind, lost
+from benchmarks.faults.tool import PATIENCE, Answer, Tool, left_behind, lost
 from benchmarks.faults.trial import CRASH, HANG, LOST, OK, SILENT, Case, Outcome
 from benchmarks.faults.world import KMEANS, PREPARE, SIMGCD, suite_file
+
+QUICK = 2.0
+"""Seconds from the first change to the end, below which a moment in time mostly comes too late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,25 +42,30 @@ class Victim:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """results, scores: at the end; first: when the first file was written; whole: seconds; changes: of files."""
+    """results, scores: at the end; first: when the first file was written; whole: seconds; changes: of files;
+    writes: changes of files and calls that write into one."""
 
     results: dict[str, str]
     scores: dict[str, Any]
     first: float
     whole: float
     changes: int
+    writes: int
 
 
-def victims(empty: Tool, prepared: Tool, finished: Tool, archive: Path, share: float) -> list[Victim]:
+def victims(empty: Tool, prepared: Tool, finished: Tool, share: float) -> list[Victim]:
     """Every verb that writes. ``share`` scales the number of kills."""
+    what = ("--method", "ss-kmeans", "--weights")
+    many = with_more_runs(finished, finished.home.with_name("many"))
+    many.call("export", archive := str(finished.home.with_name("many.zip")), *what)
+    out = "out.zip"
 
     def times(wanted: int) -> int:
         return max(2, round(wanted * share))
 
-    out = "out.zip"
     suite = suite_file(prepared.home)
     expected = finished.results()
-    misscored = with_other_scores(finished, finished.home.with_name("misscored"))
+    misscored = with_other_scores(many, finished.home.with_name("misscored"))
 
     def clustered(tool: Tool) -> str:
         tool.call(*KMEANS)
@@ -66,7 +75,7 @@ def victims(empty: Tool, prepared: Tool, finished: Tool, archive: Path, share: f
     def whole(tool: Tool) -> str:
         return "" if tool.call("import", out, "--check").code == 0 else "the archive is not whole"
 
-    training, export = (*SIMGCD, "--force"), ("export", out, "--method", "ss-kmeans", "--weights")
+    training = (*SIMGCD, "--force")
     return [
         Victim(name="prepare", arguments=PREPARE, start=empty, kills=times(24), check=clustered),
         Victim(name="run (clustering)", arguments=KMEANS, start=prepared, kills=times(28)),
@@ -75,10 +84,18 @@ def victims(empty: Tool, prepared: Tool, finished: Tool, archive: Path, share: f
         Victim(
             name="sweep", arguments=("sweep", suite, "--preset", "smoke", "-j", "2"), start=prepared, kills=times(26)
         ),
-        Victim(name="import", arguments=("import", str(archive)), start=prepared, kills=times(28)),
-        Victim(name="export", arguments=export, start=finished, kills=times(24), check=whole),
+        Victim(name="import", arguments=("import", archive), start=prepared, kills=times(28)),
+        Victim(name="export", arguments=("export", out, *what), start=many, kills=times(28), check=whole),
         Victim(name="rescore", arguments=("rescore",), start=misscored, kills=times(28)),
     ]
+
+
+def with_more_runs(finished: Tool, home: Path) -> Tool:
+    """A store of some more runs, so that importing, exporting and scoring them takes a while."""
+    tool = finished.copy(home)
+    for seed in range(2, 6):
+        tool.call(*KMEANS, "--seed", str(seed))
+    return tool
 
 
 def with_other_scores(finished: Tool, home: Path) -> Tool:
@@ -107,7 +124,15 @@ def undisturbed(victim: Victim, scratch: Path) -> Undisturbed | str:
     _, err = process.output()
     if process.returncode != 0:
         return err.strip()
-    return Undisturbed(results=tool.results(), scores=tool.scores(), first=first, whole=whole, changes=counter.count())
+    results, scores, changes, writes = tool.results(), tool.scores(), counter.count(), 0
+    if preloaded() and whole - first < QUICK:
+        tool = victim.start.copy(scratch / "reference")
+        counter = Counter(scratch / "reference-count", tool.home, writes=True)
+        process = tool.start(*victim.arguments, counter=counter)
+        process.wait(PATIENCE)
+        process.output()
+        writes = counter.count()
+    return Undisturbed(results=results, scores=scores, first=first, whole=whole, changes=changes, writes=writes)
 
 
 def kill_cases(victim: Victim, scratch: Path) -> Iterator[Case]:
@@ -118,25 +143,35 @@ def kill_cases(victim: Victim, scratch: Path) -> Iterator[Case]:
         yield _case(victim, "undisturbed", lambda folder: Outcome(verdict=CRASH, detail=reason))
         return
     counted = min(victim.kills // 2, expected.changes) if preloaded() else 0
-    for number in range(counted):
-        last = 1 + round((expected.changes - 1) * number / max(1, counted - 1))
-        name = f"before change {number + 1} of {counted} among its changes of files"
+    for number, last in enumerate(_spread(counted, expected.changes), 1):
+        name = f"before change {number} of {counted} among its changes of files"
         yield _case(victim, name, partial(_kill, victim, expected, last=last, moment=None))
-    for number in range(timed := victim.kills - counted):
+    written = min(victim.kills - counted, expected.writes)
+    for number, last in enumerate(_spread(written, expected.writes), 1):
+        name = f"before call {number} of {written} among its changes and writes"
+        yield _case(victim, name, partial(_kill, victim, expected, last=last, moment=None, writes=True))
+    for number in range(timed := victim.kills - counted - written):
         begin = 0.0 if preloaded() else expected.first  # counted from the first change, where that can be seen
         moment = begin + (expected.whole - expected.first) * (number + 0.5) / timed
         yield _case(victim, f"moment {number + 1} of {timed}", partial(_kill, victim, expected, last=0, moment=moment))
+
+
+def _spread(wanted: int, calls: int) -> list[int]:
+    """``wanted`` numbers from the first to the last of ``calls``, evenly."""
+    return [1 + round((calls - 1) * number / max(1, wanted - 1)) for number in range(wanted)]
 
 
 def _case(victim: Victim, name: str, run: Callable[[Path], Outcome]) -> Case:
     return Case(section="killed", group=victim.name, name=name, run=run)
 
 
-def _kill(victim: Victim, expected: Undisturbed, folder: Path, *, last: int, moment: float | None) -> Outcome:
+def _kill(
+    victim: Victim, expected: Undisturbed, folder: Path, *, last: int, moment: float | None, writes: bool = False
+) -> Outcome:
     for _ in range(4):
         tool = victim.start.copy(folder / "home")
         before = tool.results()
-        counter = Counter(folder / "count", tool.home, last)
+        counter = Counter(folder / "count", tool.home, last, writes=writes)
         process = tool.start(*victim.arguments, counter=counter)
         if moment is None:
             process.wait(600.0)
@@ -156,7 +191,7 @@ def _kill(victim: Victim, expected: Undisturbed, folder: Path, *, last: int, mom
     called_failed = tool.failed()
     look = tool.call(*victim.look)
     again = tool.call(*victim.arguments)
-    where = f"change {last}" if moment is None else f"{moment:.2f} s after its first change"
+    where = f"{'call' if writes else 'change'} {last}" if moment is None else f"{moment:.2f} s after its first change"
 
     def outcome(verdict: str, detail: str = "") -> Outcome:
         return Outcome(verdict=verdict, detail=f"{where}: {detail}" if detail else where, met=met)

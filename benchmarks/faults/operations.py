@@ -1,8 +1,9 @@
 """Ends a command at its n-th change of the file system, so that no moment between two changes escapes by luck.
 
 A small library is loaded before the C library (``LD_PRELOAD``). It counts, over all processes of a command, the
-calls that create, rename, remove, truncate or sync something below one folder, and kills the first process's group
-before the n-th of them is carried out. Needs a C compiler; without one, kills are spread over time only.
+calls that create, rename, remove, truncate or sync something below one folder (and those that write into a file, where
+that is asked for), and kills the first process's group before the n-th of them is carried out. Needs a C compiler;
+without one, kills are spread over time only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct shared { _Atomic long count; _Atomic long leader; };
@@ -64,6 +67,8 @@ static void change_fd(int fd) {
     if (size > 0 && path[0] == '/') { path[size] = 0; change(path); }
 }
 
+static void writing(int fd) { if (fd > 2 && getenv("FAULTS_WRITES")) change_fd(fd); }
+
 #define REAL(name) static __typeof__(&name) real; if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 int rename(const char *a, const char *b) { REAL(rename); change(b); return real(a, b); }
 int renameat(int x, const char *a, int y, const char *b) { REAL(renameat); change(b); return real(x, a, y, b); }
@@ -76,6 +81,12 @@ int fsync(int fd) { REAL(fsync); change_fd(fd); return real(fd); }
 int fdatasync(int fd) { REAL(fdatasync); change_fd(fd); return real(fd); }
 int ftruncate(int fd, off_t n) { REAL(ftruncate); change_fd(fd); return real(fd, n); }
 int ftruncate64(int fd, off64_t n) { REAL(ftruncate64); change_fd(fd); return real(fd, n); }
+ssize_t write(int fd, const void *b, size_t n) { REAL(write); writing(fd); return real(fd, b, n); }
+ssize_t writev(int fd, const struct iovec *v, int n) { REAL(writev); writing(fd); return real(fd, v, n); }
+ssize_t pwrite(int fd, const void *b, size_t n, off_t o) { REAL(pwrite); writing(fd); return real(fd, b, n, o); }
+ssize_t pwrite64(int fd, const void *b, size_t n, off64_t o) { REAL(pwrite64); writing(fd); return real(fd, b, n, o); }
+ssize_t sendfile(int to, int fd, off_t *o, size_t n) { REAL(sendfile); writing(to); return real(to, fd, o, n); }
+ssize_t sendfile64(int to, int fd, off64_t *o, size_t n) { REAL(sendfile64); writing(to); return real(to, fd, o, n); }
 #define OPENING(name) int name(const char *path, int flags, ...) { \
     REAL(name); va_list rest; va_start(rest, flags); mode_t mode = va_arg(rest, mode_t); va_end(rest); \
     if (flags & (O_CREAT | O_TRUNC)) change(path); return real(path, flags, mode); }
@@ -101,13 +112,18 @@ def build(folder: Path) -> Path | None:
 
 
 class Counter:
-    """The shared count of one command; ``environment`` makes the library count, and kill at ``last``."""
+    """The shared count of one command; ``environment`` makes the library count, and kill at ``last``.
 
-    def __init__(self, file: Path, home: Path, last: int = 0) -> None:
+    ``writes``: whether the calls that write into a file count as well.
+    """
+
+    def __init__(self, file: Path, home: Path, last: int = 0, *, writes: bool = False) -> None:
         self.file = file
         file.write_bytes(bytes(16))
         # A command's own temporary folder and its output files are not part of what it stores.
         self.environment = {"FAULTS_HOME": f"{home}/", "FAULTS_COUNTER": str(file), "FAULTS_KILL_AT": str(last)}
+        if writes:
+            self.environment["FAULTS_WRITES"] = "1"
 
     def count(self) -> int:
         """Changes so far."""

@@ -27,7 +27,7 @@ from benchmarks.speed.settings import Settings, measure
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES, PAGE = Path("benchmarks", "speed", "speed.json"), Path("docs", "speed.md")
 README = Path("README.md")
-SECTIONS = ("first_run", "kernels", "loops", "prefix", "step", "scaling", "scoring", "startup")
+SECTIONS = ("first_run", "kernels", "loops", "prefix", "step", "scaling", "rounding", "scoring", "startup")
 BACKBONES = ("efficientnet-lite0", "resnet18")
 
 
@@ -76,6 +76,8 @@ def run_section(name: str, base: Settings, options: argparse.Namespace) -> Any:
             {"backbone": backbone, **measure("prefix", Settings(**{**vars(base), "backbone": backbone}))}
             for backbone in BACKBONES
         ]
+    if name == "rounding":
+        return measure("rounding", Settings(**{**vars(base), "images": 16 if quick else 384}))
     if name == "scoring":
         return scoring.measure([10**3] if quick else [10**4, 10**5, 10**6, 10**7])
     if name == "startup":

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.report import table
+from benchmarks.speed.report import put_between_marks, table
 from benchmarks.speed.scale import DECODE, PREDICT, TEST_VIEWS, TRAIN, VIEWS, describe
 from gcdbench.images.decoding import stored_side
 from gcdbench.views.budget import ViewSize
 from gcdbench.views.setting import parse_views
 
 ROOT = Path(__file__).resolve().parents[2]
-BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 REFERENCE = 10_000
 HASH, STORE, REST = "hash the images", "store predictions, score", "split, checks, network"
 FEATURES = "the run's directory"
@@ -180,9 +179,7 @@ def write_page(results: dict[str, Any], page: Path) -> None:
             look_ahead(rows, results["epochs"]),
         ]
     )
-    content = page.read_text(encoding="utf-8")
-    head, _, rest = content.partition(BEGIN)
-    page.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    put_between_marks(text, page, "growth")
 
 
 def count_operations() -> dict[str, int]:

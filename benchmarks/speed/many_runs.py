@@ -4,7 +4,8 @@
 
 Writes made-up runs (real layout, real scores, all five files that a list is made from) to ``--folder``, unless they are
 there already, and times the commands in new processes: first without an index, then with it. Wall and CPU seconds go
-to ``many_runs.json`` next to this file, with the machine they were measured on.
+to ``many_runs.json`` next to this file, with the machine they were measured on, and into docs/speed.md; with
+``--output`` to that file only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.speed.report import put_between_marks, table
 from gcdbench.core.identity import run_id
 from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
@@ -37,6 +39,7 @@ METHODS = ("rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legog
 DATASETS = ("kvasir", "organamnist", "organcmnist", "nct-crc-he-100k", "ham10000")
 COMMANDS = (("status",), ("table",), ("table", "medxplore/main"))
 OUTPUT = Path(__file__).with_name("many_runs.json")
+PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 
 
 def write_store(runs: Path, count: int) -> None:
@@ -75,6 +78,17 @@ def time_command(runs: Path, cache: Path, *arguments: str) -> dict[str, float]:
     return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
+def describe(measured: dict[str, Any]) -> str:
+    """Seconds of each command as a table."""
+    machine, seconds = measured["machine"], measured["seconds"]
+    body = [[f"`{name}`" if name != "indexing" else name, one["wall"], one["cpu"]] for name, one in seconds.items()]
+    title = (
+        f"A store of {measured['runs']:,} runs, median of {measured['repeats']} calls (indexing: once), measured"
+        f" {measured['date']} on {machine['cores']} cores ({machine['processor']}):"
+    )
+    return f"{title}\n\n" + table(["command", "seconds", "processor seconds"], body)
+
+
 def main() -> None:
     """Write the store where it is missing, time the commands, store the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,11 +112,14 @@ def main() -> None:
     measured = {
         "runs": options.runs,
         "repeats": options.repeats,
+        "date": time.strftime("%Y-%m-%d"),
         "machine": {"processor": cpu_model(), "cores": available_cores()},
         "seconds": {name: {key: round(value, 2) for key, value in one.items()} for name, one in timed.items()},
     }
     options.output.write_text(json.dumps(measured, indent=1) + "\n")
-    print(json.dumps(measured, indent=1))
+    print(describe(measured))
+    if options.output == OUTPUT:
+        put_between_marks(describe(measured), PAGE, "many runs")
 
 
 if __name__ == "__main__":

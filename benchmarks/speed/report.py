@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.speed.claims import MACHINES, describe_machines, gather
@@ -20,7 +21,8 @@ WHOLE = {
 
 BOUNDS = ("bound_one_run", "bound_many_runs")
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MARK = "measured"
+"""Name of the marks that the tables of the main measurement stand between."""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -67,7 +69,21 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
                 ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
             ),
             "The bound is the ratio if everything in our runs but the matrix products of the training steps were free.",
+            *(describe_threads(row) for row in rows),
         ]
+    )
+
+
+def describe_threads(row: dict[str, Any]) -> str:
+    """All threads in one run against one run per core: the steps, and their matrix products alone."""
+    rates = row["step_views_per_second"]
+    products = median(
+        1 / one["products"]["products_alone"] / sum(1 / each["products_alone"] for each in one["products_side_by_side"])
+        for one in row["rounds"]
+    )
+    return (
+        f"{row['backbone']}: all threads in one run do {100 * rates['bank'] / rates['side by side']:.0f} % of the"
+        f" steps that one run per core does; of the matrix products alone, {100 * products:.0f} %."
     )
 
 
@@ -122,7 +138,25 @@ def describe_step(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "the same by numpy, ms", *kinds.values()]
-    return "One step, one thread, from the bank:\n\n" + table(header, body)
+    gains = [describe_library(row) for row in rows if "products_by_numpy" in row]
+    return "\n\n".join(["One step, one thread, from the bank:", table(header, body), *gains])
+
+
+def describe_library(row: dict[str, Any]) -> str:
+    """How much shorter a step would be if its matrix products took numpy's time."""
+    gained = (row["products_alone"] - row["products_by_numpy"]) / row["step"]
+    return f"{row['backbone']}: products in numpy's time would make the step {100 * gained:.0f} % shorter."
+
+
+def describe_rounding(found: dict[str, Any]) -> str:
+    """What storing views in few bits loses."""
+    body = [[row["stored"], f"{100 * row['error']:.2f} %", f"{row['distance']:.0e}"] for row in found["rows"]]
+    title = (
+        f"What stored views lose: {found['views']} views at {found['image_size']} px through pretrained Lite0. The"
+        " error is the root mean square over the spread of the prefix's outputs; the cosine distance is that of the"
+        f" pooled features, where two views of one image are {found['two_views']:.1f} apart."
+    )
+    return f"{title}\n\n" + table(["stored in", "error", "cosine distance"], body)
 
 
 def describe_scaling(rows: list[dict[str, Any]]) -> str:
@@ -189,6 +223,7 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
     "prefix": describe_prefix,
     "step": describe_step,
     "scaling": describe_scaling,
+    "rounding": describe_rounding,
     "scoring": describe_scoring,
     "startup": describe_startup,
 }
@@ -222,9 +257,10 @@ def write_tables(results: dict[str, Any], document: Path | None) -> str:
     return text
 
 
-def put_between_marks(text: str, document: Path) -> None:
-    """Replace what stands between the two marks of ``document``."""
+def put_between_marks(text: str, document: Path, mark: str = MARK) -> None:
+    """Replace what stands between the two marks of that name in ``document``."""
+    begin, end = (f"<!-- {mark}: {place} -->" for place in ("begin", "end"))
     page = document.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    document.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    head, _, rest = page.partition(begin)
+    tail = rest.partition(end)[2]
+    document.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")

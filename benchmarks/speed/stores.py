@@ -3,7 +3,8 @@
     python -m benchmarks.speed.stores [--sizes 100,1000,10000] [--imports 10,100,1000] [--output FILE]
 
 Made-up runs with 3,000 predictions each, as many as Kvasir has unlabelled images, in a real layout with real scores.
-Every command has a process of its own; on a busy machine its processor seconds count, not those of the clock.
+Every command has a process of its own; on a busy machine its processor seconds count, not those of the clock. The
+figures go to stores.json next to this file and into docs/speed.md; with ``--output`` to that file only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from benchmarks.speed.__main__ import describe_machine
 from benchmarks.speed.many_runs import time_command
-from benchmarks.speed.report import table
+from benchmarks.speed.report import put_between_marks, table
 from gcdbench.core.identity import run_id
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.reader import RECORD
@@ -27,7 +28,8 @@ from gcdbench.runs.request import Request
 from gcdbench.runs.strict_json import SEAL
 from gcdbench.testing.stored import FakeRun, dump_sealed, write_fake_run
 
-ROOT = Path(__file__).resolve().parents[2]
+OUTPUT = Path(__file__).with_name("stores.json")
+PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 SAMPLES = 3000
 
 
@@ -63,8 +65,9 @@ def measure(rescores: list[int], imports: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
-def describe(rows: list[dict[str, Any]]) -> str:
+def describe(results: dict[str, Any]) -> str:
     """Seconds of each command by the number of runs, and how they grow."""
+    rows, machine = results["rows"], results["machine"]
     body = []
     for command in dict.fromkeys(row["command"] for row in rows):
         before: dict[str, Any] | None = None
@@ -73,7 +76,12 @@ def describe(rows: list[dict[str, Any]]) -> str:
             each = f"{1e3 * row['cpu'] / row['runs']:.1f}"
             body.append([command, f"{row['runs']:,}", f"{row['wall']:.1f}", f"{row['cpu']:.1f}", each, grown])
             before = row
-    return table(["command", "runs", "seconds", "processor seconds", "ms per run", "times, for × runs"], body)
+    title = (
+        f"Runs with {results['samples']:,} predictions, measured {results['date']} on {machine['cores']} cores"
+        f" ({machine['cpu']}):"
+    )
+    header = ["command", "runs", "seconds", "processor seconds", "ms per run", "times as long, for × runs"]
+    return f"{title}\n\n{table(header, body)}"
 
 
 def main() -> None:
@@ -81,14 +89,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.stores", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="100,1000,10000", help="numbers of runs that are scored again")
     parser.add_argument("--imports", default="10,100,1000", help="numbers of runs that are exported and imported")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "speed" / "stores.json")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     sizes, imports = ([int(text) for text in part.split(",") if text] for part in (options.sizes, options.imports))
     load = os.getloadavg()
     rows = measure(sizes, imports)
     about = {"machine": describe_machine(), "date": time.strftime("%Y-%m-%d"), "load_before": load, "samples": SAMPLES}
-    options.output.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
-    print(describe(rows))
+    results = {**about, "rows": rows}
+    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(describe(results))
+    if options.output == OUTPUT:
+        put_between_marks(describe(results), PAGE, "stores")
 
 
 if __name__ == "__main__":

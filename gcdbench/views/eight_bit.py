@@ -1,7 +1,7 @@
 """Prefix outputs in 8 bits: half of the room of float16, an error of about 0.5 % of their spread.
 
 Each channel of each view has a scale and an offset of its own. One scale for a whole bank would need a look at all
-images first, and its error was measured to be twice as large (docs/speed.md). A view is one row of bytes, so that
+images first, and its error would be about twice as large. A view is one row of bytes, so that
 drawing it is one read: c offsets, c scales (both float16), then h · w · c values, channels last.
 """
 

@@ -26,10 +26,13 @@ from gcdbench.reporting.figures.sources import (
     error_figure,
     training_figure,
 )
-from gcdbench.reporting.figures.style import INK, draw_caption, save, to_svg
+from gcdbench.reporting.figures.style import INK, add_caption, draw_caption, save, to_svg
 from gcdbench.reporting.records import cell_records
+from gcdbench.reporting.report.plots import Plots
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.tables.bootstrap import RunBootstrap
+from gcdbench.reporting.tables.model import ColumnHead, Entry, ResultTable, RowHead
 from gcdbench.reporting.tables.suite_table import suite_table
 from gcdbench.runs.events import EpochEnd
 from gcdbench.runs.index import load_runs
@@ -162,6 +165,51 @@ def test_intervals_over_images_look_different_from_those_over_seeds():
         return [(line.get_alpha(), len(axis.lines)) for line in axis.collections]
 
     assert lines(True) != lines(False)
+
+
+def test_ten_panels_are_wrapped_to_the_width_of_a_page():
+    """In points, 1/72 inch: a page of 1,400 px is 1,050 wide."""
+
+    def width(figure):
+        return float(ET.fromstring(to_svg(figure)).get("viewBox").split()[2])
+
+    points = [Point(label="a method", mean=50.0, low=45.0, high=55.0, x=x) for x in (0.1, 0.5, 1.0)]
+    panels = [Panel(title=f"dataset {i}", series={"all": points, "old": points, "new": points}) for i in range(10)]
+    scores = (*TERMS, *HEAD_TERMS)
+    rows = [RowHead(key=f"row {i}", labels=(f"method {i}",)) for i in range(10)]
+    table = ResultTable(
+        name="ten",
+        title="ten",
+        caption="Ten rows.",
+        label_titles=("method",),
+        rows=tuple(rows),
+        columns=(ColumnHead(key="kvasir", title="Kvasir"),),
+        scores=scores,
+        entries={(row.key, "kvasir", score): Entry(n=3, mean=5.0, sd=1.0) for row in rows for score in scores},
+        catalogue=score_catalogue(PluginManager(points=[])),
+    )
+    for figure, drawn in ((draw_bars(panels), 10), (draw_curves(panels), 10), (error_figure(table), 20)):
+        assert sum(axis.axison for axis in figure.axes) == drawn
+        assert width(figure) < 1050
+        places = [axis.get_position().y0 for axis in figure.axes]
+        assert len(set(places)) > 1
+
+
+def test_a_caption_is_text_of_the_page_and_not_of_the_picture():
+    panel = Panel(title="Kvasir", series={"all": [Point(label="a", mean=50.0)]})
+
+    def draw():
+        figure = draw_bars([panel])
+        add_caption(figure, "Lines are 95 % intervals & nothing else.")
+        return figure
+
+    page = Plots().embed(draw, "Accuracies")
+    picture, _, below = page.partition("</svg>")
+    assert "intervals" not in picture
+    assert "<figcaption>Lines are 95 % intervals &amp; nothing else.</figcaption>" in below
+    alone = draw()
+    draw_caption(alone)  # a file of its own has no page around it
+    assert any("intervals" in (text or "") for text in texts(alone))
 
 
 def test_figures_of_runs(stored):

@@ -88,6 +88,33 @@ def test_a_phone_needs_no_sideways_scrolling_of_the_page(report, browser):
         browser.unsize()
 
 
+def test_a_table_says_that_it_scrolls_only_where_it_does(report, browser):
+    frames = """
+    return [...document.querySelectorAll(".scroll")].filter((f) => f.checkVisibility()).map((f) => {
+        const before = f.previousElementSibling;
+        const hinted = before !== null && before.classList.contains("hint") && before.checkVisibility();
+        return [f.scrollWidth > f.clientWidth + 1, hinted];
+    })"""
+    try:
+        browser.size(390, 844)
+        browser.open(report)
+        narrow = browser.run(frames)
+        assert any(wide for wide, _ in narrow)
+        assert all(wide == hinted for wide, hinted in narrow)
+        browser.run('for (const d of document.querySelectorAll("details.card")) d.open = true')
+        for _ in range(50):  # a part that is unfolded tells a little later
+            unfolded = browser.run(frames)
+            if all(wide == hinted for wide, hinted in unfolded):
+                break
+        assert len(unfolded) > len(narrow)
+        assert all(wide == hinted for wide, hinted in unfolded)
+        browser.size(3000, 1000)
+        browser.open(report)
+        assert not any(hinted for _, hinted in browser.run(frames))
+    finally:
+        browser.unsize()
+
+
 def test_dark_follows_the_reader_and_the_button(report, browser):
     ground = "return getComputedStyle(document.body).backgroundColor"
     try:

@@ -54,6 +54,7 @@ def test_a_run_is_found_again_and_its_numbers_are_those_of_the_store(tmp_path: P
 
 def test_results_have_a_row_for_each_stored_run() -> None:
     frame = gcdbench.results(STORE)
+    assert {"views", "protocol.split_seed", "training.epochs"} <= set(frame.columns)
     entries = {entry.run_id: entry for entry in load_runs(STORE)}
     assert set(frame["run_id"]) == set(entries)
     assert frame.set_index("run_id")["all"].to_dict() == {name: entry.scores["all"] for name, entry in entries.items()}

@@ -12,6 +12,8 @@ report = pytest.importorskip("benchmarks.speed.report")
 claims = pytest.importorskip("benchmarks.speed.claims")
 settings = pytest.importorskip("benchmarks.speed.settings")
 
+MARKED = "before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n"
+
 
 def test_run_times_are_put_together_from_their_parts() -> None:
     """100 images, batch 10, 2 epochs: 20 steps of 20 views; 75 unlabelled images."""
@@ -68,7 +70,7 @@ def test_ratios_of_several_rounds_come_with_their_range() -> None:
 def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
     """The text around them stays, however often they are written."""
     page = tmp_path / "speed.md"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    page.write_text(MARKED)
     machine = {"cores": 2, "cpu": "c", "packages": {"torch": "t"}, "kernels": "native", "images": "made"}
     results = {"machine": machine, "when": {"startup": {"date": "d"}}, "startup": {"help": 0.35, "click": 0.15}}
     for _ in range(2):
@@ -137,7 +139,7 @@ def test_only_a_full_measurement_or_an_express_wish_changes_the_page(
     rows = [{"samples": 10, "headline": 1.0, "all_metrics": 2.0, "loop": 3.0}]
     stored = {"machine": {**machine, "images": "Kvasir"}, "when": {"scoring": {"date": "d"}}, "scoring": rows}
     figures.write_text(json.dumps(stored))
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    page.write_text(MARKED)
     before = figures.read_text(), page.read_text()
     (tmp_path / speed.README).write_text("no marks")
     monkeypatch.setattr(speed, "find_folder", lambda _: tmp_path)

@@ -69,6 +69,23 @@ def test_bold_is_for_what_the_corrected_test_allows(store, suite, manager):
     assert not few.entry("legogcd", "kvasir", "all").bold
 
 
+@pytest.mark.parametrize(("seeds", "too_small"), [(2, True), (5, True), (6, False)])
+def test_it_says_when_no_difference_could_be_significant(store, suite, manager, seeds, too_small):
+    """With n pairs the smallest two-sided p of a sign-flip test is 2 / 2**n."""
+    assert (2 / 2**seeds > 0.05) == too_small
+    store.add("simgcd", range(7), accuracy=0.1)
+    store.add("legogcd", range(seeds), accuracy=0.99)
+    table = suite_table(suite, store.records(), manager, against="simgcd")
+    said = [note for note in table.notes if f"n = {seeds} is too small" in note]
+    assert len(said) == too_small
+    assert all("Kvasir" in note and "6 shared seeds" in note for note in said)
+    assert table.entry("legogcd", "kvasir", "all").bold == (not too_small)
+    arguments = [str(suite.folder / "two.toml"), "--preset", "laptop", "--against", "simgcd", "--runs", str(store.path)]
+    printed = CliRunner().invoke(command, arguments)
+    assert printed.exit_code == 0, printed.exception
+    assert ("is too small" in printed.output) == too_small
+
+
 @pytest.mark.parametrize("layout", ["long", "wide", "tall"])
 def test_every_layout_shows_the_sign(two, suite, manager, layout):
     table = suite_table(suite, two.records(), manager, against="simgcd")

@@ -133,7 +133,7 @@ def test_losses_that_are_no_dictionary_are_refused(given: Tensor | None) -> None
         def losses(self, batch: Batch) -> dict[str, Tensor]:
             return given  # type: ignore[return-value]
 
-    with pytest.raises(TrainingError, match=r"losses\(\) of Single gave .*, not a dictionary"):
+    with pytest.raises(TrainingError, match=r"losses\(\) of Single returned .*, not a dictionary"):
         run(Single)
 
 
@@ -213,6 +213,22 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_step_and_values(tmp_path: 
     state = checkpoint.read_state(tmp_path / checkpoint.FAILED)
     assert state["total_steps"] == 4
     assert all(v.isfinite().all() for module in state["modules"].values() for v in module.values())
+
+
+@pytest.mark.parametrize(("first", "advised"), [(0, False), (4, True)])
+def test_only_after_a_step_a_smaller_learning_rate_is_advised(first: int, advised: bool) -> None:
+    """Before the first step no learning rate has had an effect."""
+
+    class Hostile(SmallSimGCD):  # type: ignore[valid-type,misc]
+        def losses(self, batch: Batch) -> dict[str, Tensor]:
+            terms: dict[str, Tensor] = super().losses(batch)
+            return {**terms, "hostile": batch.logits.sum() * (float("nan") if batch.step == first else 0.0)}
+
+    with pytest.raises(TrainingError, match=rf"step {first} ") as caught:
+        run(Hostile)
+    hint = caught.value.hint or ""
+    assert ("learning rate" in hint) == advised
+    assert ("first batch" in hint) == (not advised)
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_too(tmp_path: Path) -> None:

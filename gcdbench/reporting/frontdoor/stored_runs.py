@@ -29,7 +29,7 @@ NAMED = (
     "seed",
 )
 """The first columns of a DataFrame of results."""
-IDENTITY = ("manifest_sha256", "weights_sha256", "method_version")
+IDENTITY = ("views", "augmentation", "precision", "manifest_sha256", "weights_sha256", "method_version")
 """Parts of an identity that have a column of their own in addition to a run's settings."""
 
 
@@ -45,7 +45,7 @@ def results(runs: PathLike = "runs", evaluation: str = TRANSDUCTIVE) -> pd.DataF
 
 def _row(entry: RunEntry) -> dict[str, Any]:
     known = entry.identity if entry.status != "unreadable" else {}
-    settings = {key: known.get(key) for key in ("config", "training") if known.get(key)}
+    settings = {key: known.get(key) for key in ("protocol", "config", "training") if known.get(key)}
     return {
         **{name: getattr(entry, name) for name in NAMED if name != "k"},
         "k": entry.k_policy if known else "",
