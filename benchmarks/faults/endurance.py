@@ -3,24 +3,33 @@
     python -m benchmarks.faults.endurance [--runs 1000] [--epochs 200] [--output FILE]
 
 Runs small experiments one after another in this process, three of clustering for one of training, then one training
-of many epochs. What is printed is the growth from the end of a warm-up (a tenth of the way) to the end. Without
-``--output`` the figures go into docs/reliability.md, between its markers.
+of many epochs. The first tenth is a warm-up; the rest is judged:
+
+- memory is flat when the straight line through the memory *in use* rises by less than ``FLAT`` of it over the way.
+  In use is what remains when the C library has given back all that is free. It is looked at in a fork, so that the
+  process itself goes on as it would; what that *holds* from the system is told beside it.
+- open files and threads are flat when the second half never has more of them than the first.
+
+The exit code is 1 when something is not. Without ``--output`` the figures go into docs/reliability.md, between its
+markers.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import os
 import shutil
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import numpy as np
 
 import gcdbench
 from benchmarks.speed.memory import anonymous_bytes
@@ -30,14 +39,18 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 FIGURES = Path(__file__).with_name("endurance.json")
 BEGIN, END = "<!-- endurance: begin -->", "<!-- endurance: end -->"
 SMALL = {"n_per_class": 12, "size": 48}
+MIB = 2**20
+FLAT = 0.01
+"""Share of the memory in use, below which its growth over the whole way counts as none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """step: run or epoch; memory: anonymous bytes; files: open descriptors; threads: of the process."""
+    """step: run or epoch; held, used: anonymous bytes, with and without what is free; files: open; threads: running."""
 
     step: int
-    memory: int
+    held: int
+    used: int
     files: int
     threads: int
 
@@ -47,10 +60,29 @@ def sample(step: int) -> Sample:
     gc.collect()
     return Sample(
         step=step,
-        memory=anonymous_bytes(os.getpid()),
+        held=anonymous_bytes(os.getpid()),
+        used=_used_bytes(),
         files=len(os.listdir("/proc/self/fd")),
         threads=len(os.listdir("/proc/self/task")),
     )
+
+
+def _used_bytes() -> int:
+    """Anonymous bytes of a fork that has given back to the system what its C library holds free."""
+    trim = ctypes.CDLL(None).malloc_trim
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            trim(0)
+            os.write(writing, str(anonymous_bytes(os.getpid())).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        told = answer.read()
+    os.waitpid(child, 0)
+    return int(told)
 
 
 def many_runs(count: int) -> list[Sample]:
@@ -91,44 +123,52 @@ def many_epochs(count: int) -> list[Sample]:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """From the end of the warm-up to the end; memory in MiB, per_thousand: of the straight line through the samples."""
+    """After the warm-up. Memory in MiB; ``rise``: of the line through the memory in use, from its begin to its end;
+    ``held``: least and most; ``files``, ``threads``: the most in the first half and in the second."""
 
     what: str
     steps: int
-    begin: float
-    end: float
-    per_thousand: float
+    used: float
+    rise: float
+    held: tuple[float, float]
     files: tuple[int, int]
     threads: tuple[int, int]
     seconds: float
 
+    @property
+    def flat(self) -> bool:
+        """Whether nothing has grown."""
+        return self.rise < FLAT * self.used and self.files[1] <= self.files[0] and self.threads[1] <= self.threads[0]
+
 
 def growth(what: str, samples: Sequence[Sample], seconds: float) -> Growth:
     """What has grown since the warm-up."""
-    import numpy as np
-
     kept = [one for one in samples if one.step > samples[-1].step // 10]
-    memory = np.array([one.memory / 2**20 for one in kept])
-    slope = float(np.polyfit([one.step for one in kept], memory, 1)[0])
-    tenth = max(1, len(kept) // 9)
+    steps, used, held = (np.array([getattr(one, name) for one in kept]) for name in ("step", "used", "held"))
+    slope = float(np.polyfit(steps, used / MIB, 1)[0])
+    halves = kept[: len(kept) // 2], kept[len(kept) // 2 :]
     return Growth(
         what=what,
         steps=samples[-1].step,
-        begin=float(np.median(memory[:tenth])),
-        end=float(np.median(memory[-tenth:])),
-        per_thousand=1000 * slope,
-        files=(kept[0].files, kept[-1].files),
-        threads=(kept[0].threads, kept[-1].threads),
+        used=float(np.median(used)) / MIB,
+        rise=slope * float(steps[-1] - steps[0]),
+        held=(float(held.min()) / MIB, float(held.max()) / MIB),
+        files=(max(one.files for one in halves[0]), max(one.files for one in halves[1])),
+        threads=(max(one.threads for one in halves[0]), max(one.threads for one in halves[1])),
         seconds=seconds,
     )
 
 
 def markdown(found: Sequence[Growth]) -> str:
     """A row for each."""
-    lines = ["| in one process | memory | growth in 1,000 | open files | threads |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        "| in one process | memory in use | its growth | held from the system | open files | threads | flat | time |",
+        "|---|---:|---:|---:|---:|---:|---|---:|",
+    ]
     lines += [
-        f"| {one.steps:,} {one.what} | {one.begin:.1f} to {one.end:.1f} MiB | {one.per_thousand:+.1f} MiB "
-        f"| {one.files[0]} to {one.files[1]} | {one.threads[0]} to {one.threads[1]} |"
+        f"| {one.steps:,} {one.what} | {one.used:.1f} MiB | {one.rise:+.2f} MiB "
+        f"| {one.held[0]:.0f} to {one.held[1]:.0f} MiB | {one.files[0]}, then {one.files[1]} "
+        f"| {one.threads[0]}, then {one.threads[1]} | {'yes' if one.flat else '**no**'} | {one.seconds / 60:.0f} min |"
         for one in found
     ]
     return "\n".join(lines) + "\n"
@@ -141,7 +181,7 @@ def measure(what: str, work: Callable[[int], list[Sample]], count: int) -> Growt
 
 
 def main() -> int:
-    """Print the growth and keep it."""
+    """Print the growth and keep it; the exit code is 1 when something grew."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults.endurance", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=200)
@@ -149,12 +189,13 @@ def main() -> int:
     options = parser.parse_args()
     found = [measure("runs", many_runs, options.runs), measure("epochs of one run", many_epochs, options.epochs)]
     text = markdown(found)
-    print(text, f"threads of Python: {threading.active_count()}", sep="")
-    (options.output or FIGURES).write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
+    print(text, end="")
+    figures = [asdict(one) | {"flat": one.flat} for one in found]
+    (options.output or FIGURES).write_text(json.dumps(figures, indent=1) + "\n")
     if options.output is None:
         before, _, rest = PAGE.read_text().partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
-    return 0
+    return int(not all(one.flat for one in found))
 
 
 if __name__ == "__main__":

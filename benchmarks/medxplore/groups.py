@@ -125,10 +125,12 @@ def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
     return [g for g in here if plain.get(g.method) is g or (g.variant and len(g.runs) >= SEVERAL)]
 
 
-def result_table(groups: Sequence[Group], dataset: str) -> str:
-    """One line for each of the :func:`headline_groups`."""
+def result_table(groups: Sequence[Group], dataset: str, *, only: Sequence[str] = ()) -> str:
+    """One line for each of the :func:`headline_groups`, or for those that ``only`` names, as ``method:variant``."""
     lines = [" | ".join(["| method | n | range of All", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
     for group in headline_groups(groups, dataset):
+        if only and ":".join(filter(None, (group.method, group.variant))) not in only:
+            continue
         values = [run.scores["all"] for run in group.runs]
         span = f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else "–"
         cells = (summarise([run.scores[score] for run in group.runs]) for score in SCORES)

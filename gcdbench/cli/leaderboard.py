@@ -28,11 +28,10 @@ def command(sources: tuple[Path, ...], output: Path, title: str, max_gib: float)
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.leaderboard.collect import collect, find_archives
     from gcdbench.reporting.leaderboard.site import write_site
-    from gcdbench.reporting.scores import score_catalogue
 
     manager = get_manager()
     collected = collect(find_archives(sources), manager, int(max_gib * 2**30))
-    pages = write_site(collected, output, score_catalogue(manager), title)
+    pages = write_site(collected, output, manager, title)
     for note in collected.notes:
         say(note)
     for archive in collected.refused:

@@ -14,6 +14,7 @@ from gcdbench.datasets.builtin import MEDMNIST
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.roots import MissingDatasetError, data_roots
 from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource
+from gcdbench.plugins.origin import package_folders, said
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -65,7 +66,7 @@ def call_factory(spec: DatasetSpec, request: DatasetRequest) -> DatasetSource:
     except GCDBenchError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = said(error, package_folders(spec.factory.partition(":")[0]))
         raise DataError(f"The dataset '{spec.name}' could not be opened: {reason}.") from error
     if not isinstance(source, DatasetSource):
         found = type(source).__name__

@@ -61,7 +61,7 @@ def _score_by_metric(
         except Exception as error:
             if ours[spec.name]:
                 raise
-            errors[spec.name] = f"{type(error).__name__}: {error}"
+            errors[spec.name] = manager.explain(error)
             continue
         scores.update(values)
         owners.update(dict.fromkeys(values, spec.name))

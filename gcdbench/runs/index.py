@@ -30,7 +30,7 @@ from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index_file import IndexFile, Row
 from gcdbench.runs.packed_scores import pack_scores, unpack_set
 from gcdbench.runs.reader import CONFIG, PARTS, RECORD, Contents, checked, parse_config, parse_contents, read_contents
-from gcdbench.runs.record import DONE, RUNNING, TRANSDUCTIVE, UNREADABLE, Identified, Record
+from gcdbench.runs.record import DONE, RUNNING, TRANSDUCTIVE, UNREADABLE, Identified, Record, SetScores
 
 STAMP = Struct("=" + "qqqQ" * len(PARTS))
 SETTLED_NS = 2 * 10**9
@@ -262,8 +262,17 @@ def _unreadable(path: Path, problem: str) -> RunEntry:
     )
 
 
-def make_entry(record: Record, *, status: str | None = None, problem: str = "", called: str = "") -> RunEntry:
-    """The entry of one run."""
+def make_entry(
+    record: Record,
+    *,
+    status: str | None = None,
+    problem: str = "",
+    called: str = "",
+    sets: Mapping[str, SetScores] | None = None,
+) -> RunEntry:
+    """The entry of one run. sets: its scores by evaluation set, where they shall not be read from its directory."""
+    if sets is None:
+        sets = record.scores.sets if record.scores is not None else {}
     common = canonical_json({key: value for key, value in record.identity.items() if key != "seed"})
     return RunEntry(
         place=str(record.path),
@@ -284,7 +293,7 @@ def make_entry(record: Record, *, status: str | None = None, problem: str = "", 
         reconstruction=record.reconstruction,
         spent=record.spent,
         problem=problem,
-        scored=pack_scores(record.scores.sets if record.scores is not None else {}),
+        scored=pack_scores(sets),
     )
 
 

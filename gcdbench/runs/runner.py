@@ -172,7 +172,7 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
         fail(error, message)
         raise TrainingError(message, hint="A method has to raise an error instead.") from error
     except Exception as error:
-        fail(error, error.message if isinstance(error, GCDBenchError) else f"{type(error).__name__}: {error}")
+        fail(error, error.message if isinstance(error, GCDBenchError) else execution.manager.explain(error))
         raise
     notify("gcdbench_run_finished", scores=scores)
     return RunResult(directory=attempt.directory, scores=scores, reused=False)

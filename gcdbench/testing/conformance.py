@@ -251,4 +251,10 @@ CHECKS: tuple[str, ...] = tuple(_CHECKS)
 def run_check(check: str, method: type[Any], config: Any, *, folder: Path) -> None:
     """Put a method through one check; ``folder`` is an empty place for checkpoints."""
     factory = shrink(method) if issubclass(method, ParametricMethod) else method
-    _CHECKS[check](Subject(factory=factory, config=config, folder=folder))
+    # Tensors this small gain nothing from threads, which on a busy machine wait for each other most of the time.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        _CHECKS[check](Subject(factory=factory, config=config, folder=folder))
+    finally:
+        torch.set_num_threads(before)

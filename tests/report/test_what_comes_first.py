@@ -11,6 +11,7 @@ from click.testing import Result
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.report.build import build_report
+from gcdbench.reporting.suites.read import load_suite
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
@@ -65,7 +66,7 @@ def test_a_card_begins_with_the_accuracies_and_the_errors(tmp_path: Path) -> Non
     assert scores
     values = scores.sets["transductive"].scores
     [(head, body)] = cards(tmp_path)
-    assert " / ".join(f"{values[key]:.1f}" for key in ("all", "old", "new")) in head
+    assert ", ".join(f"{key.title()} {values[key]:.1f}" for key in ("all", "old", "new")) in head
     first = re.search(r"<table>.*?</table>", body, re.S)
     assert first
     numbers = re.findall(r"<td>([\d.]+)</td>", first[0])
@@ -89,3 +90,16 @@ def test_runs_that_differ_in_a_setting_are_told_apart_on_cards_and_in_status(
         for said in ([head for head in heads if run in head], [line for line in lines if run in line]):
             assert len(said) == 1
             assert set(re.findall(r"\b\w+=\S+", said[0])) == ({told} if told else set())  # and nothing of defaults
+
+
+def test_a_suite_that_was_asked_for_and_has_no_run_is_missed(tmp_path: Path) -> None:
+    add(tmp_path / "runs", "simgcd", 0.7)
+    (tmp_path / "other.toml").write_text(
+        'title = "Something else"\n[presets.smoke]\nseeds = [0]\n'
+        '[[columns]]\ndataset = "phantom"\n[[rows]]\nmethod = "kmeans"\n',
+        encoding="utf-8",
+    )
+    suite = load_suite(tmp_path / "other.toml", MANAGER)
+    said = 'No run yet of the suite "Something else"'
+    assert said in build_report(tmp_path / "runs", [suite], MANAGER)
+    assert said not in build_report(tmp_path / "runs", [suite], MANAGER, fewest_rows=2)  # nobody asked for it

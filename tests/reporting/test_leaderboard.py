@@ -91,6 +91,21 @@ def test_a_tampered_archive_is_refused_and_named(cli: Cli, archives: tuple[Path,
     assert hashlib.sha256(archives[0].read_bytes()).hexdigest()[:16] in found["index.html"]
 
 
+def test_rows_of_one_name_are_told_apart_and_a_single_run_is_not_the_only_winner(cli: Cli, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    store(runs, "simgcd", range(5), 0.7)
+    lucky = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0, overrides={"lr": 0.01})
+    run = write_fake_run(runs, FakeRun(request=lucky, accuracy=0.95), MANAGER)
+    assert cli("export", str(tmp_path / "a.zip"), "--runs", str(runs)).exit_code == 0
+    assert cli("leaderboard", str(tmp_path / "a.zip"), "-o", str(tmp_path / "site")).exit_code == 0
+    found = pages(tmp_path / "site")
+    rows = [row for _, row in ROW.findall(found["board-1.html"])]
+    assert [re.findall(r"lr=[\d.]+", row) for row in rows] == [["lr=0.01"], []]
+    assert "lr=0.01" in found[f"runs/{run.path.name}.html"]
+    said = " ".join(found["index.html"].split())
+    assert re.search(r"Highest median of All: [\d.]+ % by simgcd with lr=0.01 \(n = 1\); .* by simgcd \(n = 5\)", said)
+
+
 def test_no_page_holds_a_path_a_file_name_or_a_picture(cli: Cli, archives: tuple[Path, Path], tmp_path: Path) -> None:
     tamper(archives[0])
     cli("leaderboard", *map(str, archives), "-o", str(tmp_path / "site"))

@@ -15,10 +15,11 @@ from gcdbench import __version__
 from gcdbench.core.config import flatten
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.core.printable import printable
-from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.leaderboard.collect import Collected, Submitted
-from gcdbench.reporting.leaderboard.standings import HEADLINE, SHOWN, make_boards
+from gcdbench.reporting.leaderboard.standings import ENOUGH, HEADLINE, SHOWN, make_boards
 from gcdbench.reporting.report.page import asset
+from gcdbench.reporting.scores import score_catalogue
 from gcdbench.runs.numerics import NOT_RECORDED
 
 MARK = "leaderboard.txt"
@@ -26,13 +27,13 @@ MARK = "leaderboard.txt"
 CARDS = "runs"
 
 
-def write_site(collected: Collected, target: Path, catalogue: ScoreCatalogue, title: str) -> int:
+def write_site(collected: Collected, target: Path, manager: PluginManager, title: str) -> int:
     """Write the pages to ``target``, replacing an earlier leaderboard there; returns the number of pages."""
     if target.exists() and not (target / MARK).is_file() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(
             f"'{target}' is not empty and holds no leaderboard.", hint="Name a new folder: -o site/ for example."
         )
-    pages = render_site(collected, catalogue, title)
+    pages = render_site(collected, manager, title)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -51,9 +52,10 @@ def write_site(collected: Collected, target: Path, catalogue: ScoreCatalogue, ti
     return sum(name.endswith(".html") for name in pages)
 
 
-def render_site(collected: Collected, catalogue: ScoreCatalogue, title: str) -> dict[str, str]:
+def render_site(collected: Collected, manager: PluginManager, title: str) -> dict[str, str]:
     """Every file by its name. The same archives give the same bytes."""
-    boards = make_boards(collected.runs, catalogue)
+    catalogue = score_catalogue(manager)
+    boards = make_boards(collected.runs, catalogue, manager)
     script = asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     engine = Environment(
@@ -72,6 +74,7 @@ def render_site(collected: Collected, catalogue: ScoreCatalogue, title: str) -> 
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         catalogue=catalogue,
         headline=HEADLINE,
+        enough=ENOUGH,
         duration=_duration,
     )
     pages = {MARK: "Written by gcdbench leaderboard, which may replace this folder.\n"}
@@ -82,7 +85,7 @@ def render_site(collected: Collected, catalogue: ScoreCatalogue, title: str) -> 
         for row in board.rows:
             for run in row.runs:
                 pages[f"{CARDS}/{run.record.run_id}.html"] = engine.get_template("card.html").render(
-                    board=board, run=run, facts=_facts(run), settings=_settings(run), up="../"
+                    board=board, row=row, run=run, facts=_facts(run), settings=_settings(run), up="../"
                 )
     return pages
 

@@ -1,4 +1,4 @@
-"""The standings: one board per dataset and protocol, one row per experiment. Pure functions."""
+"""The standings: one board per dataset and protocol, one row per experiment."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from dataclasses import dataclass
 
 from gcdbench.metrics.error_terms import TERMS
 from gcdbench.metrics.score import ScoreCatalogue
+from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.leaderboard.collect import Submitted
+from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.run_marks import told_apart
 from gcdbench.reporting.statistics import t_interval
+from gcdbench.reporting.telling_settings import telling_settings
+from gcdbench.runs.index import make_entry
+from gcdbench.runs.record import TRANSDUCTIVE
 
 HEADLINE = "all"
 SHOWN = (HEADLINE, "old", "new", *TERMS)
 """Scores that have a column of their own, in this order."""
+ENOUGH = 5
+"""Runs from which on a row's median is worth naming before those of fewer runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +30,8 @@ class Row:
     """One experiment: runs that differ in the seed only, or in the seed and the split only.
 
     medians: by the key of a score. low, high: Student's 95 % interval of the mean of All, within the score's bounds;
-    None with fewer than two runs. seconds: the median of those runs whose time is known.
+    None with fewer than two runs. seconds: the median of those runs whose time is known. settings: what tells it from
+    other rows of its name.
     """
 
     runs: tuple[Submitted, ...]
@@ -33,6 +41,7 @@ class Row:
     high: float | None
     seconds: float | None
     images_seen: float | None
+    settings: str
 
     @property
     def n(self) -> int:
@@ -57,8 +66,13 @@ class Board:
     old_classes: int
     rows: tuple[Row, ...]
 
+    @property
+    def has_settings(self) -> bool:
+        """Whether any row needs its settings to be distinguished from another."""
+        return any(row.settings for row in self.rows)
 
-def make_boards(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> list[Board]:
+
+def make_boards(runs: Sequence[Submitted], catalogue: ScoreCatalogue, manager: PluginManager) -> list[Board]:
     """Boards by name; only what shares images, protocol and the numbers of classes stands on one."""
     names = told_apart([run.record for run in runs])
     groups: dict[tuple[str, str, str, str, int, int], list[Submitted]] = {}
@@ -77,7 +91,8 @@ def make_boards(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> list[Bo
             # Seeds that share a split say nothing of splits, so they are not averaged with seeds that have their own.
             place = (run.record.experiment, run.record.split_sha256)
             rows.setdefault(place if on_split[place] > 1 else (place[0], ""), []).append(run)
-        made = [_row(found, catalogue) for found in rows.values()]
+        told = telling_settings({"/".join(place): _entries(found) for place, found in rows.items()}, manager)
+        made = [_row(found, catalogue, told["/".join(place)]) for place, found in rows.items()]
         made.sort(key=lambda row: (-row.medians[HEADLINE], row.runs[0].record.name, row.runs[0].record.run_id))
         boards.append(
             Board(
@@ -93,7 +108,12 @@ def make_boards(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> list[Bo
     return boards
 
 
-def _row(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> Row:
+def _entries(runs: Sequence[Submitted]) -> list[CellRecord]:
+    """Runs as lists have them, with the scores that were computed here: an archive has no directory to read."""
+    return [make_entry(run.record, sets={TRANSDUCTIVE: run.scores}) for run in runs]
+
+
+def _row(runs: Sequence[Submitted], catalogue: ScoreCatalogue, settings: str) -> Row:
     ordered = sorted(runs, key=lambda run: (run.record.seed, run.record.run_id))
     values = [run.scores.scores[HEADLINE] for run in ordered]
     interval, score = t_interval(values), catalogue[HEADLINE]
@@ -106,6 +126,7 @@ def _row(runs: Sequence[Submitted], catalogue: ScoreCatalogue) -> Row:
         high=None if interval is None else score.clipped(interval.high),
         seconds=_median_cost(ordered, "seconds"),
         images_seen=_median_cost(ordered, "images_seen"),
+        settings=settings,
     )
 
 

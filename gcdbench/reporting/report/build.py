@@ -56,15 +56,17 @@ def build_report(
     findings: list[str] = []
     settings = _settings(records, manager)
     ordered = sorted(suites, key=lambda suite: FIRST.index(suite.name) if suite.name in FIRST else len(FIRST))
+    without_runs: list[str] = []
     for suite in ordered:
         section = _suite(suite, records, manager, preset, plots, fewest_rows, findings)
         sections += [section] if section else []
+        without_runs += [] if section or fewest_rows > 1 else [suite.title]  # asked for by name, so it is missed
     if any(record.status == DONE for record in records):
         plain = plain_table(records, manager, catalogue=catalogue)
         findings = findings or find_sentences(plain)
         table = render_html(lay_out(plain), titled=False)
         sections.append(Section(anchor="all-runs", short="All runs", title="All finished runs", body=table))
-    sections = [_finding(findings), *sections, _problems(records), _overview(records)]
+    sections = [_finding(findings), *sections, _problems(records, without_runs), _overview(records)]
     sections.append(_cards(records, catalogue, pictures, most_cards, settings))
     counts = Counter(record.status for record in records)
     lead = f"{len(records)} runs, " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
@@ -184,7 +186,7 @@ def _behind(suite: Suite, table: ResultTable, found: dict[tuple[str, str], list[
     return f"<details><summary>Runs behind the cells</summary><div><ul>{''.join(lines)}</ul></div></details>\n"
 
 
-def _problems(records: Sequence[CellRecord]) -> Section:
+def _problems(records: Sequence[CellRecord], without_runs: Sequence[str]) -> Section:
     odd = [record for record in records if record.status != DONE]
     lines = "".join(
         f'<li><span class="bad">{escape(r.status)}</span> <a href="#{card_anchor(r)}">{escape(r.method)} on '
@@ -192,6 +194,7 @@ def _problems(records: Sequence[CellRecord]) -> Section:
         for r in odd
     )
     body = f"<ul>{lines}</ul>" if odd else "<p>Every run that was begun is finished.</p>"
+    body += "".join(f'<p class="bad">No run yet of the suite "{escape(title)}".</p>' for title in without_runs)
     return Section(anchor="problems", short="Unfinished", title="Failed or unfinished", body=body)
 
 

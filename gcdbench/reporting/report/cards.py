@@ -30,12 +30,13 @@ def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | Non
 
     settings: what distinguishes the run from others of its name.
     """
-    scores = " / ".join(f"{record.scores[key]:.1f}" for key in SUMMARY_SCORES if key in record.scores)
+    shown = [key for key in SUMMARY_SCORES if key in record.scores]
+    scores = ", ".join(f"{catalogue[key].title} {catalogue[key].written(record.scores[key])}" for key in shown)
     name = f"{record.method}:{record.variant}" if record.variant else record.method
     status = "" if record.status == DONE else f' <strong class="bad">{escape(record.status)}</strong>'
     title = f"{escape(name)} on {escape(record.dataset)}, seed {record.seed}"
     told = " ".join(filter(None, (settings, record.preset, record.run_id)))
-    summary = f'{title} {scores}{status} <span class="soft">{escape(told)}</span>'
+    summary = f'{title}{": " if scores else ""}{escape(scores)}{status} <span class="soft">{escape(told)}</span>'
     try:
         body = _body(record, catalogue, pictures)
     except GCDBenchError as error:
