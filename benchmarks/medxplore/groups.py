@@ -1,6 +1,6 @@
 """Stored runs by what makes them different, and tables of them.
 
-A group are the runs of one method that differ in nothing but the seed: they share split 0, so that they repeat the
+A group is the set of runs of one method that differ in nothing but the seed: they share split 0, so they repeat the
 training alone. Runs over splits are in :mod:`benchmarks.medxplore.split_tables`.
 """
 
@@ -29,7 +29,7 @@ from gcdbench.api import (
 PRESET = "laptop"
 LEDGER_DATASET = "kvasir"
 SEVERAL = 3
-"""Seeds from which on a variant is worth a line of a table of results."""
+"""The fewest seeds with which a variant is worth a line of a table of results."""
 METHODS = (
     "kmeans", "ss-kmeans", "rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx",
     "medxplore",
@@ -115,7 +115,7 @@ def summarise(values: Sequence[float], *, places: int = 1) -> str:
 def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
     """Each method with the fewest changed settings that it was run with, and each variant with several seeds.
 
-    Runs of an earlier version of a method stay stored, but they are no result of the method as it is.
+    Runs of an earlier version of a method stay stored, but they are not results of the method as it is now.
     """
     here = [group for group in groups if group.dataset == dataset and "method_version" not in group.changes]
     plain: dict[str, Group] = {}

@@ -1,4 +1,4 @@
-"""What an engine costs: many tiny runs through each executor, beside the local one.
+"""What an engine costs: many tiny runs through each executor, compared with the local one.
 
     python -m benchmarks.speed.engines [--runs 200] [--at-once 2] [--only process,dask,slurm] [--own-slurm] [--dry]
 
@@ -84,7 +84,7 @@ def measure_slurm(folder: Path, options: argparse.Namespace, environment: dict[s
 
 
 def describe_engines(results: dict[str, Any]) -> str:
-    """The figures as text, each engine beside the local executor."""
+    """The figures as text, each engine compared with the local executor."""
     machine, rows = results["machine"], results["rows"]
     local = next((row["seconds_per_run"] for row in rows if row["executor"] == "process"), None)
     body = [
@@ -100,7 +100,7 @@ def describe_engines(results: dict[str, Any]) -> str:
         f"{rows[0]['runs']} tiny runs (k-means on pixels, one process each), {rows[0]['at_once']} at a time, measured "
         f"{results['date']} on {machine['cores']} cores ({machine['cpu']}):"
     )
-    return f"{title}\n\n" + table(["executor", "whole sweep, s", "a run, s", "beside the local executor, s"], body)
+    return f"{title}\n\n" + table(["executor", "whole sweep, s", "a run, s", "more than the local executor, s"], body)
 
 
 def main() -> None:

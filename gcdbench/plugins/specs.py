@@ -233,7 +233,7 @@ class PresetSpec(Spec):
 class SuiteSpec(Spec):
     """A suite: one table or figure of a study. ``name`` is ``study/suite``; people may leave ``study/`` out where no
     other study has a suite of that name. ``file`` is the path of its TOML file; the reported numbers that the file
-    names lie beside it. It is data, so it needs no ``factory``.
+    names are next to it. It is data, so it needs no ``factory``.
     """
 
     kind: ClassVar[str] = "suite"
