@@ -299,7 +299,8 @@ def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         new = _RENAMED[name]
         warnings.warn(
-            f"gcdbench.api.{name} is called {new} since plugin interface 2; the old name goes with the next release",
+            f"gcdbench.api.{name} is called {new} since plugin interface 2; the old name will be removed in the next "
+            "release",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -70,9 +70,9 @@ def test_an_option_replaces_what_followed_from_the_stored_one(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("method = 3", "'method' must be a text"),
-        ('dataset = ["phantom"]', "'dataset' must be a text"),
-        ("variant = 1", "'variant' must be a text"),
+        ("method = 3", "'method' must be a string"),
+        ('dataset = ["phantom"]', "'dataset' must be a string"),
+        ("variant = 1", "'variant' must be a string"),
         ("set = 3", "'set' must be a table"),
         ("dataset_set = 3", "'dataset_set' must be a table"),
         ("seed = true", "'seed' must be a whole number"),

@@ -203,7 +203,7 @@ def test_rescore_changes_nothing_and_adds_a_metric_installed_later(tmp_path: Pat
     assert changes(rescore(result.directory, with_metric)) == ((), added)
 
 
-def test_a_strangers_broken_metric_is_reported_beside_the_scores(
+def test_a_third_partys_broken_metric_is_reported_beside_the_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import gcdbench_example.metric
@@ -214,7 +214,7 @@ def test_a_strangers_broken_metric_is_reported_beside_the_scores(
     assert "leave undefined values out" in scores.metric_errors["purity"]
 
 
-def test_a_strangers_metric_can_neither_take_a_key_of_ours_nor_change_what_others_see(
+def test_a_third_partys_metric_can_neither_take_a_key_of_ours_nor_change_what_others_see(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import gcdbench_example.metric

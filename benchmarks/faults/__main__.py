@@ -2,7 +2,7 @@
 
     python -m benchmarks.faults [--only killed,damaged,…] [--minutes 90] [--jobs 2] [--log FILE] [--output FILE]
 
-Without ``--output`` the counts go into docs/reliability.md, between its markers, and the trials beside this file.
+Without ``--output`` the counts go into docs/reliability.md, between its markers, and the trials next to this file.
 ``--log FILE`` keeps every trial as soon as it is over; a second campaign with the same file tries only what is not
 in it. ``--share 0.05`` shows in a few minutes that everything works. By default the commands of the gcdbench that this
 Python imports are started in forks of a process with the third-party libraries loaded; ``--tool "gcdbench"`` starts

@@ -1,4 +1,4 @@
-"""Carries out cases in several processes; what has been tried is kept, so that a campaign can be stopped and go on."""
+"""Carries out cases in several processes; trials are kept, so that a campaign can be stopped and continued."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _look(
 
 
 def index_cases(finished: Tool) -> Iterator[Case]:
-    """An index of the runs, wherever it lies, with another number in it or damaged, must not reach a table."""
+    """An index of the runs, wherever it is, with another number in it or damaged, must not reach a table."""
     numbers = sorted({value for value in (finished.numbers() or {}).values() if value and value % 1})
     changes: dict[str, Callable[[Path], None]] = {
         f"{n:.2f} changed": partial(_change_number, number=n) for n in numbers

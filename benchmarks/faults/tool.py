@@ -53,7 +53,7 @@ class Tool:
         home.mkdir(parents=True, exist_ok=True)
 
     def environment(self) -> dict[str, str]:
-        """Nothing of the user's, one thread, a checkpoint after every step."""
+        """None of the user's settings, one thread, a checkpoint after every step."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("GCDBENCH_", "XDG_"))}
         return kept | {
             "HOME": str(self.home),
@@ -107,7 +107,7 @@ class Tool:
         return found
 
     def results(self) -> dict[str, str]:
-        """Finished runs: id -> digest of the prediction files as they lie on the disk."""
+        """Finished runs: id -> digest of the prediction files as they are on the disk."""
         found = {}
         for file in sorted(self.runs.glob("*/*/*/run.json")):
             try:

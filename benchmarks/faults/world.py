@@ -72,7 +72,7 @@ def suite_file(home: Path) -> str:
 def make_worlds(command: list[str] | None, scratch: Path) -> tuple[Tool, Tool, Tool]:
     """Tools with nothing done, with everything prepared, and with finished runs."""
     empty = Tool(command, scratch / "empty")
-    # Beside the homes, not in them: what is remembered of a file holds only while the file is the same one.
+    # Next to the homes, not in them: what is remembered of a file holds only while the file is the same one.
     make_images(scratch / "images")
     (empty.home / "images").symlink_to(scratch / "images")
     suite_file(empty.home)

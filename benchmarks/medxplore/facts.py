@@ -200,9 +200,9 @@ class Facts:
 
     # ---- tables
 
-    def results(self, dataset: str) -> str:
-        """Methods as the preset has them, and variants with several seeds."""
-        return result_table(self.groups, dataset)
+    def results(self, dataset: str, only: str = "") -> str:
+        """Methods as the preset has them, and variants with several seeds; ``only`` those of a list of names."""
+        return result_table(self.groups, dataset, only=only.split())
 
     def means(self, suite: str, dataset: str = "kvasir", seeds: str = "", exchange: bool = False) -> str:
         """A suite's rows on one dataset, those that were run; ``exchange`` adds what the two classes exchange."""

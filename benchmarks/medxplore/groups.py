@@ -1,6 +1,6 @@
 """Stored runs by what makes them different, and tables of them.
 
-A group are the runs of one method that differ in nothing but the seed: they share split 0, so that they repeat the
+A group is the set of runs of one method that differ in nothing but the seed: they share split 0, so they repeat the
 training alone. Runs over splits are in :mod:`benchmarks.medxplore.split_tables`.
 """
 
@@ -29,7 +29,7 @@ from gcdbench.api import (
 PRESET = "laptop"
 LEDGER_DATASET = "kvasir"
 SEVERAL = 3
-"""Seeds from which on a variant is worth a line of a table of results."""
+"""The fewest seeds with which a variant is worth a line of a table of results."""
 METHODS = (
     "kmeans", "ss-kmeans", "rs-plus", "uno-plus", "orca", "gcd", "dccl", "cms", "simgcd", "legogcd", "nguf-approx",
     "medxplore",
@@ -115,7 +115,7 @@ def summarise(values: Sequence[float], *, places: int = 1) -> str:
 def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
     """Each method with the fewest changed settings that it was run with, and each variant with several seeds.
 
-    Runs of an earlier version of a method stay stored, but they are no result of the method as it is.
+    Runs of an earlier version of a method stay stored, but they are not results of the method as it is now.
     """
     here = [group for group in groups if group.dataset == dataset and "method_version" not in group.changes]
     plain: dict[str, Group] = {}
@@ -125,10 +125,12 @@ def headline_groups(groups: Sequence[Group], dataset: str) -> list[Group]:
     return [g for g in here if plain.get(g.method) is g or (g.variant and len(g.runs) >= SEVERAL)]
 
 
-def result_table(groups: Sequence[Group], dataset: str) -> str:
-    """One line for each of the :func:`headline_groups`."""
+def result_table(groups: Sequence[Group], dataset: str, *, only: Sequence[str] = ()) -> str:
+    """One line for each of the :func:`headline_groups`, or for those that ``only`` names, as ``method:variant``."""
     lines = [" | ".join(["| method | n | range of All", *SCORES.values()]) + " |", "|---" * (3 + len(SCORES)) + "|"]
     for group in headline_groups(groups, dataset):
+        if only and ":".join(filter(None, (group.method, group.variant))) not in only:
+            continue
         values = [run.scores["all"] for run in group.runs]
         span = f"{min(values):.1f} to {max(values):.1f}" if len(values) > 1 else "–"
         cells = (summarise([run.scores[score] for run in group.runs]) for score in SCORES)

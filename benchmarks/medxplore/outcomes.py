@@ -72,7 +72,7 @@ class Spread:
 
 
 def failure_text(exchanges: Sequence[float]) -> str:
-    """``1 of 3``, with the exact interval of the rate from six runs on."""
+    """``1 of 3``, with the exact interval of the rate with six runs or more."""
     failed, n = sum(value >= FAILURE for value in exchanges), len(exchanges)
     if n < 6:
         return f"{failed} of {n}"

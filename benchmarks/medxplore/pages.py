@@ -84,7 +84,7 @@ def environment(facts: Facts) -> Environment:
 
 
 def fill_ledger(page: str, groups: Sequence[Group]) -> str:
-    """The page with what was measured behind every mark."""
+    """The page with what was measured after every mark."""
     return LEDGER_ROW.sub(lambda row: f"{row['begin']} {measured_effects(row['settings'], groups)} |", page)
 
 

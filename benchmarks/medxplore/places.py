@@ -1,4 +1,4 @@
-"""Where things of this study lie."""
+"""Where the things of this study are."""
 
 from __future__ import annotations
 

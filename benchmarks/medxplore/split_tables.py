@@ -1,6 +1,6 @@
 """Tables over splits: median, failure rate and both false-olds of rows in which every run has a split of its own.
 
-A row without a finished run says so; how many splits it has stands in its line.
+A row without a finished run says so; how many splits it has is in its line.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Needs about half an hour on two quiet cores; ``--quick`` takes two minutes and shows only that everything works.
 A full measurement goes to benchmarks/speed/speed.json and, as tables, into docs/speed.md. One of some sections, or one
-with ``--output``, changes neither: it prints its tables, and ``--publish`` puts its sections beside those published.
+with ``--output``, changes neither: it prints its tables, and ``--publish`` puts its sections next to those published.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a newcomer waits for: the first run from an empty cache, a second method, the same line again, a folder.
 
 Each is a command in a process of its own, imports and all, with compiled kernels and without. What the command said it
-would take stands beside what it took.
+would take is shown next to what it took.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Published-style loop against ours: the same images, network, batch and losses, measured in turns.
 
-What a whole run takes is put together from measured parts: seconds a step, seconds an evaluated image, seconds for
+What a whole run takes is put together from measured parts: seconds per step, seconds per evaluated image, seconds for
 preparing the store and the bank. The parts of both loops are measured round by round, one after the other, so that
 a slow minute of the machine hits both.
 """
@@ -16,7 +16,7 @@ from benchmarks.speed.settings import Settings, finish, measure, start
 
 
 def measure_round(settings: Settings, *, ours_first: bool) -> dict[str, Any]:
-    """One round: published style and ours, each with all threads and as one run a core; ours also online.
+    """One round: published style and ours, each with all threads and as one run per core; ours also online.
 
     With them the matrix products of our steps alone: what a run would take if everything else were free.
     """
@@ -26,7 +26,7 @@ def measure_round(settings: Settings, *, ours_first: bool) -> dict[str, Any]:
 
 
 def measure_ours(settings: Settings) -> dict[str, Any]:
-    """From a bank that is built here, from the same bank with one run a core, and online."""
+    """From a bank that is built here, from the same bank with one run per core, and online."""
     alone = dataclasses.replace(settings, threads=1, workers=1)
     with tempfile.TemporaryDirectory() as cache:
         return {
@@ -44,7 +44,7 @@ def few(settings: Settings, cache: str) -> Settings:
 
 
 def measure_published(settings: Settings) -> dict[str, Any]:
-    """With all threads on one run, and with one run a core."""
+    """With all threads on one run, and with one run per core."""
     alone = dataclasses.replace(settings, threads=1, workers=1)
     return {
         "published": measure("published", settings),
@@ -73,7 +73,7 @@ def summarise(
 def put_together(
     settings: Settings, rounds: list[dict[str, Any]], *, total: int, epochs: int, runs: int
 ) -> dict[str, Any]:
-    """Views a second and ratios for runs of ``epochs`` on ``total`` images; a run's views are those it trains on."""
+    """Views per second and ratios for runs of ``epochs`` on ``total`` images; a run's views are those it trains on."""
     views = 2 * settings.batch
     steps = epochs * (total // settings.batch)
     unlabelled = 0.75 * total
@@ -82,7 +82,7 @@ def put_together(
         return float(median(entry[kind][key] for entry in rounds))
 
     def together(kind: str, evaluations: int) -> float:
-        """Seconds a run where as many runs as cores go on at once."""
+        """Seconds per run where as many runs as cores run at once."""
         rates = (
             sum(1 / (steps * one["step"] + evaluations * unlabelled * one["evaluation"]) for one in entry[kind])
             for entry in rounds

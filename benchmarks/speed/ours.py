@@ -77,7 +77,7 @@ def split(pixels: Pixels) -> GCDData:
 
 
 def time_training(settings: Settings, pixels: Pixels, key: str) -> dict[str, Any]:
-    """Seconds a step and seconds an image of the final prediction; the bank must be there already."""
+    """Seconds per step and seconds per image of the final prediction; the bank must be there already."""
     method = TimedSimGCD(settings, make_context(settings, key))
     data = split(pixels)
     method.fit(data)

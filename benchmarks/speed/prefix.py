@@ -1,5 +1,5 @@
-"""Views a second of the frozen prefix against the chunk size, in one thread, with a chunk for each thread, and with all
-threads on one chunk: what the choice of chunks and threads in :mod:`gcdbench.views.bank` rests on.
+"""Views per second of the frozen prefix against the chunk size, in one thread, with a chunk for each thread, and with
+all threads on one chunk: what the choice of chunks and threads in :mod:`gcdbench.views.bank` rests on.
 
 python -m benchmarks.speed.prefix '{"folder": "", "threads": 2}'
 """

@@ -33,7 +33,7 @@ from gcdbench.training.method import TaskInfo
 
 
 class TwoViews(Dataset[Any]):
-    """Image i, opened anew each time, as two random views (or one test view), with its label or −1."""
+    """Image i, opened again each time, as two random views (or one test view), with its label or −1."""
 
     def __init__(self, settings: Settings, *, train: bool) -> None:
         transforms: Any = import_torchvision("torchvision.transforms")
@@ -135,7 +135,7 @@ def time_training(settings: Settings, network: WholeNetwork) -> float:
 
 
 def time_evaluation(settings: Settings, network: WholeNetwork) -> float:
-    """Seconds an image of the evaluation after each epoch."""
+    """Seconds per image of the evaluation after each epoch."""
     network.eval()
     loader = DataLoader(TwoViews(settings, train=False), settings.batch, num_workers=settings.workers)
     seen, started = 0, 0.0
@@ -151,7 +151,7 @@ def time_evaluation(settings: Settings, network: WholeNetwork) -> float:
 
 
 def main() -> None:
-    """Print seconds a step and seconds an evaluated image."""
+    """Print seconds per step and seconds per evaluated image."""
     settings = parse_settings()
     torch.set_num_threads(settings.threads)
     network = WholeNetwork(settings.backbone)

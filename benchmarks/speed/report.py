@@ -12,10 +12,10 @@ from benchmarks.speed.claims import MACHINES, describe_machines, gather
 
 WHOLE = {
     "published": "published style",
-    "published, many runs": "published style, one run a core",
+    "published, many runs": "published style, one run per core",
     "online": "online",
     "bank": "bank",
-    "bank, many runs": "bank, one run a core",
+    "bank, many runs": "bank, one run per core",
 }
 """Ways of working that whole runs are compared by."""
 
@@ -60,9 +60,11 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
     whole_title = f"{first['images']} images, {first['epochs']} epochs, preparation, bank and evaluation included"
     return "\n\n".join(
         [
-            f"Views a second in training steps alone ({title}):",
-            table(["network", "published style", "online", "bank", "bank, one run a core", "building the bank"], steps),
-            f"Views a second of whole runs ({whole_title}), and how many times the published style's that is:",
+            f"Views per second in training steps alone ({title}):",
+            table(
+                ["network", "published style", "online", "bank", "bank, one run per core", "building the bank"], steps
+            ),
+            f"Views per second of whole runs ({whole_title}), and how many times the published style's that is:",
             table(
                 ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
             ),
@@ -97,7 +99,7 @@ def describe_prefix(rows: list[dict[str, Any]]) -> str:
     body = [
         [row["backbone"], one["chunk"], *(f"{one[kind]:.0f}" for kind in kinds)] for row in rows for one in row["rows"]
     ]
-    return "Views a second of the frozen prefix, by images that go through it at once (a bank takes 64):\n\n" + table(
+    return "Views per second of the frozen prefix, by images that go through it at once (a bank takes 64):\n\n" + table(
         ["network", "images at once", "one thread", "a chunk for each core", "all cores on one chunk"], body
     )
 
@@ -169,7 +171,7 @@ def describe_scaling(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return "Cost against the number of images N, clusters K and stored views V:\n\n" + table(
-        ["", "bank, ms a view", "fastest step, ms", "prediction, ms an image"], body
+        ["", "bank, ms per view", "fastest step, ms", "prediction, ms per image"], body
     )
 
 

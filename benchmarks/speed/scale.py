@@ -6,7 +6,7 @@ Phantom images, EfficientNet-Lite0 at 128 px, ``views = "auto"`` under a disk bu
 scores and the HTML report, all from an empty cache. Needs an hour or two on two quiet cores with 100,000 images.
 The figures are also printed as Markdown tables. The largest size needs about 15 GB of disk.
 
-Seconds by the clock are told beside processor seconds, those of helping processes included: where other programs share
+Wall-clock seconds are given with processor seconds, those of helping processes included: where other programs share
 the machine, or stop this one, only the latter can be compared between sizes. ``--resume`` keeps the sizes that the
 output holds already.
 """

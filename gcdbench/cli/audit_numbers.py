@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 
 @click.command(name="audit-numbers")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--expect", multiple=True, metavar="DATASET=W", help="The old classes' share you know to be true there.")
-@click.option("--size", multiple=True, metavar="DATASET=OLD+NEW", help="The images of D_u you know were scored there.")
+@click.option(
+    "--expect", multiple=True, metavar="DATASET=W", help="The share of old classes that you know to be true there."
+)
+@click.option(
+    "--size",
+    multiple=True,
+    metavar="DATASET=OLD+NEW",
+    help="The numbers of images in D_u that you know were scored there.",
+)
 @click.option("--protocol", metavar="NAME", help="The protocol of the datasets' cards that the table says it follows.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when there is any finding.")
@@ -216,7 +223,7 @@ def _show_shares(group: GroupVerdict) -> None:
 
 
 def _show_counts(verdicts: list[CountVerdict]) -> None:
-    """For each size of D_u: the rows that are no single run's there, although their w would do."""
+    """For each size of D_u: the rows that cannot be a single run there, although their w would do."""
     from gcdbench.reporting.published.counts import told_runs
 
     for size in dict.fromkeys(c.sizes for c in verdicts):

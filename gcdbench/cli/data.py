@@ -58,7 +58,7 @@ def list_(data_root: Path | None, as_json: bool) -> None:
 def show(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, as_json: bool
 ) -> None:
-    """Show the card of a dataset; of folder:<path> and csv:<file> one that is made from what lies there."""
+    """Show the card of a dataset; of folder:<path> and csv:<file> one that is made from what is there."""
     from dataclasses import asdict
 
     from gcdbench.datasets.catalogue import describe
@@ -111,7 +111,7 @@ def _contents(dataset: str, data_root: Path | None, options: dict[str, str], wor
 
 @command.command()
 @common_options
-@click.option("--show", "shown", default=10, show_default=True, help="Samples to name for each finding.")
+@click.option("--show", "shown", default=10, show_default=True, help="Samples to list for each finding.")
 @json_option
 def verify(
     dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None, shown: int, as_json: bool
@@ -131,9 +131,9 @@ def verify(
 @command.command()
 @common_options
 @click.option("--protocol", default=None, help="Protocol whose roles are checked (default: the dataset's own).")
-@click.option("--show", "shown", default=10, show_default=True, help="Samples to name for each finding.")
+@click.option("--show", "shown", default=10, show_default=True, help="Samples to list for each finding.")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file, too."
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Also write the report to a file."
 )
 @json_option
 def audit(

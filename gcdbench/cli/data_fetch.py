@@ -15,7 +15,7 @@ from gcdbench.cli.options import data_root_option
 @click.argument("dataset")
 @data_root_option
 @click.option("--size", type=click.Choice(["28", "64", "128", "224"]), help="MedMNIST: side in pixels (default: 224).")
-@click.option("--force", is_flag=True, help="Fetch although the dataset is here.")
+@click.option("--force", is_flag=True, help="Fetch even if the dataset is here.")
 def fetch(dataset: str, data_root: Path | None, size: str | None, force: bool) -> None:
     """Download a dataset where that is possible, else say how to get it and where to put it.
 

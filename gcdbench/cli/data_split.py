@@ -100,7 +100,7 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
     show_default=True,
     help="manifest: of 'gcdbench data split export'; ssb: a published list of old and new classes (.json, .pkl).",
 )
-@click.option("--name", default="ssb", show_default=True, help="ssb: what the protocol shall be called.")
+@click.option("--name", default="ssb", show_default=True, help="ssb: the name of the protocol.")
 @click.option(
     "--label-fraction", type=float, default=0.5, show_default=True, help="ssb: labelled share of old classes."
 )
@@ -114,7 +114,7 @@ def import_(
     name: str,
     label_fraction: float,
 ) -> None:
-    """Take over a split from elsewhere, and keep it.
+    """Import a split from elsewhere, and keep it.
 
     A manifest is checked against the images on this machine. A list of classes becomes a protocol of the dataset,
     chosen by --protocol; it needs no images here, and nothing in the file is ever executed.
@@ -190,7 +190,7 @@ def _rules(
     changes: dict[str, object] = {"split_seed": split_seed} if split_seed else {}
     for key, value in {**given_settings(assignments, None), **old_settings(old)}.items():
         if not key.startswith("protocol."):
-            raise ConfigError(f"'{key}' is no rule of a split.", hint="Rules begin with 'protocol.'.")
+            raise ConfigError(f"'{key}' is not a rule of a split.", hint="Rules begin with 'protocol.'.")
         changes[key.removeprefix("protocol.")] = value
     return renamed(named, apply_overrides(named, changes, prefix="protocol."))
 

@@ -49,13 +49,15 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Drives initialisation, order and views.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting. May be repeated.")
 @click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of both folders. May be repeated.")
-@click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
+@click.option("--device", default=None, help="cpu or cuda (default: cuda if available).")
 @click.option("--workers", type=click.IntRange(min=0), help="Processes for decoding; changes no result.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for computing.")
-@click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
+@click.option("--disk-budget", metavar="SIZE", help="Space for stored views when views=auto decides, e.g. 6GB.")
 @click.option("--resume/--no-resume", default=True, show_default=True, help="Continue an interrupted training.")
-@click.option("--force", is_flag=True, help="Train again although it is done.")
-@click.option("--accept-data-issues", is_flag=True, help="Go on although labels contradict each other; recorded.")
+@click.option("--force", is_flag=True, help="Train again even if it is done.")
+@click.option(
+    "--accept-data-issues", is_flag=True, help="Continue even if labels contradict each other, and record it."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @observe_option
 @runs_option
@@ -85,7 +87,7 @@ def command(
     runs: Path,
     as_json: bool,
 ) -> None:
-    """Sort images that nobody has labelled, beside labelled images of known classes.
+    """Sort unlabelled images, with the help of labelled images of known classes.
 
     A folder of labelled images has one folder per class; in a CSV (path,label) rows without a label are unlabelled.
     Nothing is scored unless --truth is given, now or when the same command is repeated later: the training is found
@@ -189,10 +191,12 @@ def _lines(discovery: Discovery, found: Discovered, written: Written) -> list[st
         lines += score_lines(record, record.scores)
     lines.append(f"Predictions: {written.table}")
     if written.gallery is None:
-        lines.append(f"No gallery: {discovery.plan.method.name} gives no features that images could be compared by.")
+        lines.append(f"No gallery: {discovery.plan.method.name} gives no features to compare images by.")
     else:
         lines.append(f"Gallery:     {written.gallery} (open it in a browser)")
     lines.append(f"Names:       {written.names} (then: gcdbench name {record.run_id} {written.names})")
     lines.append(f"Run:         {record.path}" + (", with the model" if written.model else "; it has no model"))
-    lines.append("Predictions and gallery hold your paths and images: share them only as you would the images.")
+    lines.append(
+        "Predictions and gallery contain your paths and images: share them only as you would share the images."
+    )
     return lines

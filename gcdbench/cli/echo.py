@@ -1,4 +1,4 @@
-"""The one way in which commands speak: whatever a text is made of, it cannot steer the terminal."""
+"""The one way in which commands speak: whatever text holds, it cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def command(
     )
     if not own.has_masks and (dataset_name is not None or len(trained) > 1):
         raise ConfigError(
-            f"The dataset '{own.source.card.name}' has no lesion masks, so that there is nothing to score or compare.",
+            f"The dataset '{own.source.card.name}' has no lesion masks, so there is nothing to score or compare.",
             hint="Without masks one run is explained, on its own dataset.",
         )
     result = Explanation(notes=[item.note for item in trained if item.note])

@@ -62,7 +62,7 @@ def command(
         raise ConfigError(f"No finished run in '{runs}' fits.", hint="'gcdbench status' lists the runs.")
     if left := named - {path.resolve() for path in chosen}:
         raise ConfigError(
-            f"Run '{min(left).name}' is not finished, does not lie in '{runs}' or does not fit the options.",
+            f"Run '{min(left).name}' is not finished, is not in '{runs}' or does not fit the options.",
             hint="'gcdbench status' lists the runs.",
         )
     damaged = {record.path: record.problem for record in records if record.status == UNREADABLE}
@@ -75,7 +75,7 @@ def command(
     for path, problem in damaged.items():
         say(f"left out: {path.name}: {problem}", err=True)
     if not whole:
-        raise ConfigError("Every run that fits is damaged, so that nothing was packed.", hint="See 'gcdbench verify'.")
+        raise ConfigError("Every run that fits is damaged, so nothing was packed.", hint="See 'gcdbench verify'.")
     packed = pack_runs(runs, whole, archive, weights=weights, embeddings=embeddings)
     say(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
     if damaged:

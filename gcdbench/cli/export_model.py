@@ -20,7 +20,7 @@ from gcdbench.cli.options import echo_json, json_option, runs_option
     help="Images, a folder or a pattern to compare the file with our own prediction on (default: made images). May be "
     "repeated.",
 )
-@click.option("--check-images", type=click.IntRange(1), default=None, help="Compare at most so many of them.")
+@click.option("--check-images", type=click.IntRange(1), default=None, help="Compare at most this many of them.")
 @click.option("--weights", default=None, help="The backbone's weight file, where it is not the published one.")
 @runs_option
 @json_option

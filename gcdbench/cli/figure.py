@@ -52,7 +52,7 @@ def command(
     from gcdbench.reporting.figures.style import save
 
     if kind in OF_RUNS and (preset or protocol or seeds):
-        raise ConfigError(f"--preset, --protocol and --seeds choose a suite's runs; '{kind}' is drawn of named runs.")
+        raise ConfigError(f"--preset, --protocol and --seeds choose a suite's runs; '{kind}' is drawn from named runs.")
     if kind == "training" and inductive:
         raise ConfigError("--test chooses scores; 'training' shows losses.")
     evaluation = "inductive" if inductive else "transductive"
@@ -86,7 +86,7 @@ def _of_suite(
     from gcdbench.runs.index import load_runs
 
     if len(targets) != 1:
-        raise ConfigError(f"A figure of kind '{kind}' is drawn of one suite.")
+        raise ConfigError(f"A figure of kind '{kind}' is drawn from one suite.")
     suite = load_suite(targets[0], get_manager())
     table = suite_table(
         suite,
@@ -114,7 +114,7 @@ def _of_runs(kind: str, targets: tuple[str, ...], runs: Path, evaluation: str, d
     if kind == "training":
         return training_figure(directories)
     if len(directories) != 1:
-        raise ConfigError(f"A figure of kind '{kind}' is drawn of one run.")
+        raise ConfigError(f"A figure of kind '{kind}' is drawn from one run.")
     if kind == "examples":
         return _of_images(directories[0], evaluation, data_root)
     return (confusion_figure if kind == "confusion" else embedding_figure)(directories[0], evaluation)
@@ -141,8 +141,8 @@ def _of_images(directory: RunDirectory, evaluation: str, data_root: Path | None)
     require_same_images(images, record.images)
     names, answers = record.split.classes, assigned_classes(scored)
     titles = {
-        "old": "old: has labelled images, and was named",
-        "new": "new: nobody has labelled it, and it was found",
+        "old": "old: has labelled images, and was recognised",
+        "new": "new: not labelled by anybody, and found",
         "false-old": "false-old: new, and taken for an old class",
     }
 

@@ -30,7 +30,7 @@ def command(archive: Path, check: bool, max_gib: float, runs: Path) -> None:
     for name in merged.conflicts:
         say(f"kept ours: {name} has other predictions in the archive", err=True)
     for name, difference in merged.other_numerics.items():
-        say(f"kept ours: {name} was made with other numerics in the archive ({difference}), so that it differs")
+        say(f"kept ours: {name} was made with other numerics in the archive ({difference}), so it differs")
     for name, keys in merged.dropped.items():
         say(f"dropped: {name} has scores of metrics that are not installed here ({_listed(keys)})")
     for name, keys in merged.replaced.items():

@@ -43,7 +43,7 @@ def command(kind: str, as_json: bool) -> None:
         )
     if as_json:
         for row, spec in zip(rows, manager.specs(kind), strict=True):
-            with suppress(Exception):  # what a plugin's descriptions raise is told by 'gcdbench doctor'
+            with suppress(Exception):  # 'gcdbench doctor' reports what a plugin's descriptions raise
                 if isinstance(spec, MetricSpec):
                     row["scores"] = [asdict(score) for score in spec.describe()]
         echo_json(rows)

@@ -16,7 +16,7 @@ from gcdbench.plugins.manager import PLUGIN_FILES_VARIABLE
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Train a method on a dataset, predict, score."),
-    "sweep": ("sweep", "Run what is missing of a suite of runs."),
+    "sweep": ("sweep", "Run whatever a suite of runs still lacks."),
     "table": ("table", "Print results as a table, with n, sd and protocol."),
     "list": ("list", "List methods, datasets, metrics, backbones, executors or plugins."),
     "data": ("data", "Find, fetch, verify, prepare, audit and split datasets."),
@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "List runs and their state."),
     "rescore": ("rescore", "Compute all scores again from stored predictions."),
     "verify": ("verify", "Compare every stored file with its hash."),
-    "discover": ("discover", "Sort images that nobody has labelled, beside labelled ones of known classes."),
+    "discover": ("discover", "Sort unlabelled images, with the help of labelled ones of known classes."),
     "name": ("name", "Store names for the clusters of a run."),
     "predict": ("predict", "Predict new images with a run's model."),
     "export-model": ("export_model", "Write a run's model as an ONNX file."),
@@ -36,9 +36,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report", "Write one self-contained HTML report."),
     "export": ("export", "Pack runs into an archive."),
     "import": ("import_", "Check an archive and merge its runs."),
-    "leaderboard": ("leaderboard", "Make static pages from archives of runs, each scored again."),
+    "leaderboard": ("leaderboard", "Make static pages from archives of runs, and score every run again."),
     "new": ("new", "Write a plugin package to start from."),
-    "audit-numbers": ("audit_numbers", "Check a published table: All must lie between Old and New."),
+    "audit-numbers": ("audit_numbers", "Check a published table: All must be between Old and New."),
     "doctor": ("doctor", "Check the installation, plugins, data and weights."),
 }
 
@@ -112,7 +112,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader (head, less) has gone; that is no error of ours.
+        # The reader (head, less) has gone, which is not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except GCDBenchError as error:

@@ -19,7 +19,7 @@ def command(run: str, names: Path, runs: Path, as_json: bool) -> None:
     """Store the decisions of a names.toml in a run and in its model; they replace all earlier ones.
 
     'gcdbench predict' then prints these names, clusters that were merged answer as one, and images of rejected
-    clusters are said to be so. The gallery saves such a file.
+    clusters are marked as such. The gallery saves such a file.
     """
     from gcdbench.runs.directory import RunDirectory
     from gcdbench.runs.index import find_run

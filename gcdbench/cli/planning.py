@@ -23,7 +23,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset."),
     click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads for computing."),
-    click.option("--accept-data-issues", is_flag=True, help="Go on with a dataset that has known problems."),
+    click.option("--accept-data-issues", is_flag=True, help="Continue with a dataset that has known problems."),
     data_root_option,
 )
 

@@ -60,7 +60,10 @@ def command(
     from gcdbench.runs.saved_models import open_model
 
     if as_json and out is None:
-        raise ConfigError("--json prints a summary, and so would the predictions be.", hint="Give a file with --out.")
+        raise ConfigError(
+            "--json prints a summary to the terminal, where the predictions would go as well.",
+            hint="Give a file with --out.",
+        )
     require_device(device)
     if threads is not None:
         torch.set_num_threads(threads)
@@ -100,7 +103,7 @@ def command(
     told = f"{unlike} of them unlike everything the model has seen" if loaded.card.unlikeness else "likeness not known"
     say(f"{found.total()} images in {seconds:.1f} s ({summary['images_per_s']} per second), {told}.", err=True)
     if out is not None:
-        say(f"Written to {out}. It names your files: think before you pass it on.", err=True)
+        say(f"Written to {out}. It contains the names of your files: think before you pass it on.", err=True)
 
 
 @contextmanager

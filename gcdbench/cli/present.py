@@ -1,4 +1,4 @@
-"""How one run's scores are said in the terminal."""
+"""How one run's scores are shown in the terminal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def issue_lines(issues: Sequence[str], *, most: int | None = SHOWN_ISSUES) -> li
 
 
 def error_lines(values: Mapping[str, float]) -> list[str]:
-    """The four groups of wrong images: by the map, and beside it by the head where the clusters are anchored."""
+    """The four groups of wrong images: by the map, and next to it by the head where the clusters are anchored."""
     titles = [f"{score.title} ({score.meaning})" for score in BY_MAP]
     by_map = [_percent(values.get(score.key)) for score in BY_MAP]
     if not all(key in values for key in HEAD_TERMS):

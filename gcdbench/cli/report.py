@@ -22,7 +22,7 @@ from gcdbench.cli.options import require_runs, runs_option
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("explain"),
     show_default=True,
-    help="Folder with the pictures of 'gcdbench explain', one sub-folder a run.",
+    help="Folder with the pictures of 'gcdbench explain', one sub-folder per run.",
 )
 @click.option("--cards", type=click.IntRange(min=0), default=200, show_default=True, help="Most run cards.")
 @runs_option

@@ -16,7 +16,7 @@ from gcdbench.cli.options import require_runs, runs_option
 def command(run: str | None, runs: Path) -> None:
     """Compute scores again from stored predictions: of RUN, or of every finished run.
 
-    A run whose scores are lost or damaged and whose predictions are whole has its scores back.
+    A run whose scores are lost or damaged and whose predictions are intact gets its scores back.
     """
     from gcdbench.core.errors import GCDBenchError
     from gcdbench.plugins.manager import get_manager

@@ -49,7 +49,7 @@ def command(run: str, runs: Path, as_json: bool) -> None:
         for line in score_lines(record, record.scores, all_issues=True):
             say(one_line(line))
     if directory.next_dir.is_dir():
-        say("  repetition  was begun and did not end; 'gcdbench run --force' continues it")
+        say("  repetition  was begun and did not finish; 'gcdbench run --force' continues it")
     say(f"  directory   {directory.path}")
     if (record.home / CONFIG).exists():  # an archive leaves it out where it names files
         say(read_checked(record, CONFIG).decode(errors="replace"))
@@ -72,5 +72,5 @@ def _facts(record: Record) -> dict[str, str]:
         "numerics": str(record.environment.numerics or NOT_RECORDED),
     }
     if record.resumed:
-        facts["time"] = "not known: the run was interrupted and continued, 'started' is of its last part"
+        facts["time"] = "not known: the run was interrupted and continued, and 'started' is the start of its last part"
     return {name: text for name, text in facts.items() if text}

@@ -45,7 +45,7 @@ def command(runs: Path, as_json: bool) -> None:
 
 
 def _settings(entries: list[RunEntry]) -> dict[str, str]:
-    """By a run's settings: what tells it from others of its name."""
+    """By a run's settings: what distinguishes it from others of its name."""
     from gcdbench.plugins.manager import get_manager
     from gcdbench.reporting.replicates import group_replicates
     from gcdbench.reporting.telling_settings import telling_settings

@@ -1,4 +1,4 @@
-"""``gcdbench sweep``: run what is missing of a suite."""
+"""``gcdbench sweep``: run what is missing from a suite."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Spent:
 
 @click.command("sweep")
 @click.argument("suite_name", metavar="SUITE")
-@click.option("--preset", help="One of the suite's presets (default: laptop; an executor elsewhere needs it named).")
+@click.option(
+    "--preset", help="One of the suite's presets (default: laptop; required where runs happen on other machines)."
+)
 @click.option("--protocol", help="Protocol for every dataset (default: the suite's).")
 @click.option("--seeds", help="Seeds, for example 0-4 or 0,1,2 (default: the suite's).")
 @click.option(
@@ -44,8 +46,10 @@ class Spent:
     type=click.Choice(["never", "missing", "always"]),
     help="When the suite's stand-in takes a dataset's place (default: as the suite says for the preset).",
 )
-@click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at a time (default: half the cores).")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at a time).")
+@click.option("--parallel", "-j", type=click.IntRange(min=1), help="Runs at the same time (default: half the cores).")
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads of each run (default: cores / runs at the same time)."
+)
 @click.option("--executor", default="process", show_default=True, help="Where runs happen ('gcdbench list executors').")
 @click.option(
     "--executor-set",
@@ -54,9 +58,9 @@ class Spent:
     metavar="KEY=VALUE",
     help="Option of the executor. May be repeated.",
 )
-@click.option("--submit", is_flag=True, help="Give the runs to the engine and leave; 'gcdbench status' shows them.")
-@click.option("--device", default=None, help="cpu or cuda (default: cuda where there is one).")
-@click.option("--disk-budget", metavar="SIZE", help="Room for stored views where views=auto decides, e.g. 6GB.")
+@click.option("--submit", is_flag=True, help="Hand the runs to the engine and exit; 'gcdbench status' shows them.")
+@click.option("--device", default=None, help="cpu or cuda (default: cuda if available).")
+@click.option("--disk-budget", metavar="SIZE", help="Space for stored views when views=auto decides, e.g. 6GB.")
 @click.option("--accept-data-issues", is_flag=True, help="Run on datasets with known problems, and record them.")
 @click.option("--dry-run", is_flag=True, help="Show what exists, what is missing and what it may cost; run nothing.")
 @observe_option
@@ -85,7 +89,7 @@ def command(
     runs: Path,
     as_json: bool,
 ) -> None:
-    """Run what is missing of SUITE (a name of 'gcdbench list suites' or a TOML file), several runs at a time.
+    """Run what is missing from SUITE (a name of 'gcdbench list suites' or a TOML file), several runs at a time.
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
@@ -279,7 +283,7 @@ def _where(job: QueuedJob) -> dict[str, str]:
 
 def _show_submitted(taken: list[bool], executor: str, suite_name: str, runs: Path) -> None:
     left = taken.count(False)
-    rest = f", {left} found no room: the same command tries them again" if left else ""
+    rest = f", {left} found no room; the same command tries them again" if left else ""
     say(
         f"{taken.count(True)} runs are with {executor}{rest}. 'gcdbench status --runs {runs}' shows them; "
         f"'gcdbench sweep {suite_name} …' without --submit waits for them and sends lost ones again."

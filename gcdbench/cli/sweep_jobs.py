@@ -90,7 +90,8 @@ def make_jobs(
 def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, can_be_left: bool, quiet: bool) -> list[PlannedRun]:
     """The runs to be done: not those that another engine has, but those that this one has, to be watched.
 
-    can_be_left: whether jobs of this engine go on without the sweep that sent them; else they are left to that sweep.
+    can_be_left: whether jobs of this engine continue without the sweep that sent them; otherwise they are left to that
+    sweep.
     """
     from gcdbench.runs.executors.looking import look_at_queue
     from gcdbench.runs.executors.queue import FOLDER, request_key
@@ -104,6 +105,6 @@ def drop_queued(plan: SuitePlan, runs: Path, spec: ExecutorSpec, *, can_be_left:
     elsewhere = [run for run in missing if engine[id(run)] not in ("", mine)]
     if elsewhere and not quiet:
         names = ", ".join(sorted({engine[id(run)] for run in elsewhere}))
-        say(f"{len(elsewhere)} runs are left to {names}, which has them already, sent by another sweep.")
+        say(f"{len(elsewhere)} runs are left to {names}, which already has them from another sweep.")
     running = [run for run in plan.in_state("running") if mine and engine[id(run)] == mine]
     return [run for run in missing if engine[id(run)] in ("", mine)] + running

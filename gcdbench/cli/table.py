@@ -34,7 +34,8 @@ LAYOUTS = ("auto", "long", "wide", "tall")
     type=click.Choice(LAYOUTS),
     default="auto",
     show_default=True,
-    help="long: a line a method; wide: as in a paper; tall: a line a score; auto: long, or tall from four scores on.",
+    help="long: one line per method; wide: as in a paper; tall: one line per score; auto: long, or tall with four or "
+    "more scores.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
 @click.option("--against", metavar="ROW", help="Differences to this row over shared seeds, with a paired test.")
@@ -158,7 +159,7 @@ def _parse_scores(text: str, records: Sequence[CellRecord]) -> tuple[str, ...]:
 
 
 def _with(records: Sequence[CellRecord], preset: str | None, protocol: str | None) -> list[CellRecord]:
-    """The records of a preset and a protocol, which must be some."""
+    """The records of a preset and a protocol, of which there must be some."""
     from gcdbench.core.errors import UnknownName
 
     found = [record for record in records if preset in (None, record.preset)]

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, typed settings, identities, files, the cache. Imports nothing of ours."""
+"""What everything else is built on: errors, typed settings, identities, files, the cache. Imports nothing of ours."""

@@ -30,7 +30,7 @@ DELETED = ".tmp-deleted-"
 def discard(path: Path) -> None:
     """Delete a folder or file of the cache, if it is there.
 
-    It loses its name first: nobody opens what is half deleted, and a killed deletion leaves what ``remove_leftovers``
+    It loses its name first: nobody opens something half deleted, and a killed deletion leaves what ``remove_leftovers``
     finds.
     """
     doomed = path.with_name(f"{DELETED}{uuid.uuid4().hex}")
@@ -65,7 +65,7 @@ def only_one(cache: Path, name: str, waiting: Callable[[], None] | None = None) 
 
 
 def lock_file(cache: Path, name: str) -> Path:
-    """Where the lock of that name lies; its folder is made."""
+    """Where the lock of that name is; its folder is made."""
     folder = cache / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{name}.lock"

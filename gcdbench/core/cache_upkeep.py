@@ -1,4 +1,4 @@
-"""What lies in the cache directory, and how to make it smaller.
+"""What is in the cache directory, and how to make it smaller.
 
 Every expensive thing is a folder ``<cache>/<kind>/<key>`` (see :mod:`gcdbench.core.cached_arrays`): image stores, view
 banks, features, unpacked arrays.
@@ -66,7 +66,7 @@ def clear_cache(cache: Path, *, kind: str | None = None, key: str | None = None)
         if kind is None:
             for folder in ("hashes", "checksums", "speed"):
                 remove(cache / folder)
-            # The files alone: another process may be compiling in a folder beside them.
+            # The files alone: another process may be compiling in a folder next to them.
             for file in (cache / "kernels").glob("*.so*"):
                 file.unlink(missing_ok=True)
     return gone

@@ -81,7 +81,7 @@ def open_cached(cache: Path | None, recipe: Recipe) -> dict[str, NDArray[Any]]:
     found, missing = _open_all(home, recipe, recipe.forms)
     for name, problem in missing.items():
         if problem:
-            recipe.note(f"{recipe.subject} in {home} is damaged ({name}.npy: {problem}): it is made again.")
+            recipe.note(f"{recipe.subject} in {home} is damaged ({name}.npy: {problem}) and is made again.")
     while missing:  # more than once only where somebody clears the cache between building and opening
         with only_one(cache, f"{recipe.kind}-{recipe.key}", recipe.waiting):
             # Another process may have made them while this one waited.

@@ -1,4 +1,4 @@
-"""Room on the disk: asked for before the work, claimed before the first byte, and one sentence where there is none."""
+"""Space on the disk: asked for before the work, claimed before the first byte, and one sentence where there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from gcdbench.core.errors import ConfigError, DiskSpaceError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Error numbers that mean: no room."""
+"""Error numbers that mean that there is no space."""
 
 HEADROOM = 64 * 2**20
 """Bytes that are left free on the disk."""
@@ -37,7 +37,7 @@ def require_space(folder: Path, needed: int, what: str) -> None:
 
 @contextmanager
 def room_for(folder: Path, needed: int, what: str) -> Iterator[None]:
-    """As :func:`require_space`, and the same sentence where the disk runs full inside of the block."""
+    """As :func:`require_space`, and the same sentence where the disk runs full inside the block."""
     require_space(folder, needed, what)
     try:
         yield

@@ -55,7 +55,7 @@ class DiskSpaceError(GCDBenchError):
 
 
 class TrainingError(GCDBenchError):
-    """A run that cannot go on, for example because a loss is not finite."""
+    """A run that cannot continue, for example because a loss is not finite."""
 
 
 class PeerLost(TrainingError):

@@ -2,7 +2,7 @@
 
 Whatever is kept to save time and read back later is sealed when it is written and verified when it is opened, so that
 a bit that flipped on the disk, a hole after a crash or a file that was cut short is found before it can change a
-result. The seal lies behind the content, in the same file: readers that know nothing of it (``np.load``,
+result. The seal comes after the content, in the same file: readers that know nothing of it (``np.load``,
 ``torch.load``) read the content as before, and content and seal are replaced in one step.
 
 The checksum is XXH3 (128 bits): against accidents, not against people, and as fast as memory.

@@ -1,4 +1,4 @@
-"""How much this process may do at once, and how work says how far it is and what happened on the way."""
+"""How much this process may do at once, and how work reports its progress and what happened on the way."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def available_cores() -> int:
 
 
 def log_note(sentence: str) -> None:
-    """The note of those whom nobody listens to, worker processes for example: a line on the standard error."""
+    """The note where nobody listens, for example in worker processes: a line on standard error."""
     logging.getLogger("gcdbench").warning(sentence)

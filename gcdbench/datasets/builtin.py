@@ -50,7 +50,7 @@ MEDMNIST = {
     "bloodmnist": "blood cells, 8 classes",
     "tissuemnist": "kidney tissue, 8 classes",
 }
-"""The 2-D sets of MedMNIST with one label an image; ChestMNIST has several and is left out."""
+"""The 2-D sets of MedMNIST with one label per image; ChestMNIST has several and is left out."""
 
 _WITH_ARGUMENT = (
     ("folder", "folder:make_folder", "folder:<path>, any folder of class folders"),

@@ -47,11 +47,11 @@ class DatasetCard:
     classes: names in the dataset's own order; a sample's label is an index into it.
     counts, test_counts: images per class in the training and in the test part, or None where unknown.
     samples: images in each published part (``train``, ``val``, ``test``), where published.
-    places: folders or files (relative to a data root) where the dataset may lie, in order of preference.
+    places: folders or files (relative to a data root) where the dataset may be, in order of preference.
     downloads: file name -> public address; checksums: file name -> ``"md5:<hex>"`` or ``"sha256:<hex>"``.
     grouping: what a group is (for example "lesion"), or "" where images are independent as far as is known.
     purpose: ``"classification"``, or ``"masks"`` for sets that only serve to score attention maps.
-    protocols: what the literature defines on this dataset, by name, beside the rules that fit any dataset.
+    protocols: what the literature defines on this dataset, by name, in addition to the rules that fit any dataset.
     default_protocol: the one that is meant where none is named.
     """
 

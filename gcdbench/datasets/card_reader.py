@@ -104,12 +104,12 @@ class _Reader:
 
     def text(self, key: str, value: object) -> str:
         if not isinstance(value, str):
-            raise self.refuse(f"'{key}' must be a text")
+            raise self.refuse(f"'{key}' must be a string")
         return value
 
     def texts(self, key: str, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.refuse(f"'{key}' must be a list of texts")
+            raise self.refuse(f"'{key}' must be a list of strings")
         return tuple(value)
 
     def count(self, key: str, value: object) -> int:
@@ -122,12 +122,12 @@ class _Reader:
             raise self.refuse(f"'{key}' must be a table")
         for name, item in value.items():
             if not isinstance(item, kind) or isinstance(item, bool):
-                raise self.refuse(f"'{key}.{name}' must be {'a whole number' if kind is int else 'a text'}")
+                raise self.refuse(f"'{key}.{name}' must be {'a whole number' if kind is int else 'a string'}")
         return value
 
     def classes(self, value: object) -> tuple[tuple[str, ...], tuple[int, ...] | None, tuple[int, ...] | None]:
         if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
-            raise self.refuse("'classes' must be a list of tables with a 'name' and, where known, a 'count'")
+            raise self.refuse("'classes' must be a list of tables with a 'name' and, if known, a 'count'")
         for item in value:
             if unknown := sorted(set(item) - _CLASS_FIELDS):
                 raise self.refuse(f"a class has the unknown field '{unknown[0]}'")
@@ -177,7 +177,7 @@ class _Reader:
         if name in GENERIC:
             raise self.refuse(f"'{where}' has the name of a protocol for any dataset; give it another one")
         if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):  # what follows a "+" in a name are changed rules
-            raise self.refuse(f"'{where}': a protocol's name has small letters, digits, dots and hyphens only")
+            raise self.refuse(f"'{where}': a protocol's name has lower-case letters, digits, dots and hyphens only")
         if not isinstance(item, dict):
             raise self.refuse(f"'{where}' must be a table")
         if unknown := sorted(set(item) - _PROTOCOL_FIELDS):
@@ -199,7 +199,7 @@ class _Reader:
         if not isinstance(value, list):
             count = self.count(key, value)
             if not 0 < count < len(classes):
-                raise self.refuse(f"'{key}' must lie between 1 and {len(classes) - 1}, or be a list of class names")
+                raise self.refuse(f"'{key}' must be between 1 and {len(classes) - 1}, or be a list of class names")
             return count
         numbers = [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
         if other_number := [number for number in numbers if not 0 <= number < len(classes)]:

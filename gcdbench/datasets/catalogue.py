@@ -14,6 +14,7 @@ from gcdbench.datasets.builtin import MEDMNIST
 from gcdbench.datasets.card import DatasetCard, load_card
 from gcdbench.datasets.roots import MissingDatasetError, data_roots
 from gcdbench.datasets.source import UNKNOWN, DatasetRequest, DatasetSource
+from gcdbench.plugins.origin import package_folders, said
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -65,7 +66,7 @@ def call_factory(spec: DatasetSpec, request: DatasetRequest) -> DatasetSource:
     except GCDBenchError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = said(error, package_folders(spec.factory.partition(":")[0]))
         raise DataError(f"The dataset '{spec.name}' could not be opened: {reason}.") from error
     if not isinstance(source, DatasetSource):
         found = type(source).__name__
@@ -90,7 +91,7 @@ def find_card(text: str, manager: PluginManager) -> DatasetCard:
 def describe(
     text: str, manager: PluginManager, *, data_root: Path | None = None, options: Mapping[str, str] | None = None
 ) -> DatasetCard:
-    """The card of a dataset; of ``folder:`` and ``csv:`` one that is made from what lies there, with its counts."""
+    """The card of a dataset; of ``folder:`` and ``csv:`` one that is made from what is there, with its counts."""
     if not manager.get("datasets", text.partition(":")[0]).takes_argument:
         return find_card(text, manager)
     source = open_dataset(text, manager, data_root=data_root, options=options)
@@ -114,7 +115,7 @@ def expected_images(
 ) -> int | None:
     """How many images a run on a dataset will meet, by its plugin or its card; None where neither can tell.
 
-    With the ``argument`` of ``folder:`` and ``csv:`` it is what lies there.
+    With the ``argument`` of ``folder:`` and ``csv:`` it is what is there.
     """
     try:
         counted = spec.size(options)

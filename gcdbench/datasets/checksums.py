@@ -18,7 +18,7 @@ _BLOCK = 8 * 2**20
 def file_checksum(path: Path, kind: str, cache: Path | None = None, progress: Progress | None = None) -> str:
     """``"<kind>:<hex>"`` of a file; ``kind`` is "md5" or "sha256".
 
-    With ``cache`` the result is kept beside a stamp of the file's size and times.
+    With ``cache`` the result is kept with a stamp of the file's size and times.
     """
     memory = None
     if cache is not None:

@@ -66,7 +66,8 @@ def download(address: str, target: Path, *, checksum: str | None = None, progres
         raise DataError(
             f"{target.name} could not be fetched ({reason}): "
             f"download it from {address} and put it into {target.parent}.",
-            hint="The same command then goes on from there" + (", or resumes this download." if part.exists() else "."),
+            hint="The same command then continues from there"
+            + (", or resumes this download." if part.exists() else "."),
         ) from None
     if checksum is not None:
         found = file_checksum(part, checksum.partition(":")[0], progress=progress)

@@ -1,4 +1,4 @@
-"""Protocols that the user imported from published files: they stand beside those on a dataset's card."""
+"""Protocols that the user imported from published files: they add to those on a dataset's card."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def keep_protocol(card: DatasetCard, protocol: CardProtocol) -> Path:
     """Keep a protocol for later runs; one of the same name with other classes is not replaced."""
     name = protocol.name
     if not re.fullmatch(NAME, name):
-        raise DataError(f"'{name}' is no name for a protocol: small letters, digits, dots and hyphens only.")
+        raise DataError(
+            f"'{name}' cannot be the name of a protocol: use lower-case letters, digits, dots and hyphens only."
+        )
     if name in GENERIC or name in card.protocols:
         raise DataError(f"'{card.name}' has a protocol '{name}' of its own.", hint="Choose another name: --name NAME.")
     file = imported_file(card.name, name)
@@ -36,7 +38,8 @@ def keep_protocol(card: DatasetCard, protocol: CardProtocol) -> Path:
         protocol.label_fraction,
     ):
         raise DataError(
-            f"There is an imported protocol '{name}' of '{card.name}' with other classes or another share of labels.",
+            f"There already is an imported protocol '{name}' of '{card.name}', with other classes or another share of "
+            "labels.",
             hint=f"Choose another name (--name NAME), or delete {file}.",
         )
     table = {

@@ -76,7 +76,7 @@ def _describe(protocol: CardProtocol) -> str:
 def planning_card(spec: DatasetSpec) -> DatasetCard | None:
     """The card of a registered dataset, as far as planning needs one: without looking at the data.
 
-    Protocols that the user imported stand beside the card's own.
+    Protocols that the user imported add to the card's own.
     """
     return with_imported(_card_at(spec.card)) if spec.card else None
 
@@ -88,7 +88,7 @@ def with_imported(card: DatasetCard) -> DatasetCard:
 
 
 def card_of(dataset: str, manager: PluginManager) -> DatasetCard | None:
-    """The same by the dataset's name, ``folder:<path>`` included; None also where the dataset is not known here."""
+    """The same by the dataset's name, ``folder:<path>`` included; None as well where the dataset is not known here."""
     name = dataset.partition(":")[0]
     return planning_card(manager.get("datasets", name)) if name in manager.names("datasets") else None
 

@@ -37,7 +37,7 @@ class DatasetRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """What a user should know of how a dataset was read: what was understood, left out or not said."""
+    """What a user should know about how a dataset was read: what was understood, left out or not stated."""
 
     kind: str
     message: str
@@ -46,7 +46,7 @@ class Remark:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource:
-    """A dataset as it lies on the disk (or is made by code), before any split.
+    """A dataset as it is on the disk (or is made by code), before any split.
 
     keys: one stable name per sample, for people (a relative path); never shown to a method.
     labels: (N,) index into ``card.classes``; :data:`UNKNOWN` for images whose class nobody has told.
@@ -55,7 +55,7 @@ class DatasetSource:
     raw: ``raw(i)`` gives the bytes of sample i as stored: an encoded image file, or, where
         ``decode`` is given, whatever that function understands. Must be picklable (it runs in worker processes).
     decode: ``decode(bytes) -> (H, W, 3) uint8``; None means "an image file", decoded by Pillow. Anything but a plain
-        function of a module needs an attribute ``key``, a text that differs whenever it decodes differently.
+        function of a module needs an attribute ``key``, a string that differs whenever it decodes differently.
     mask: ``mask(i) -> (H, W) bool`` lesion mask, or None.
     location: where it was found, for messages.
     """

@@ -75,7 +75,7 @@ def content_order(digests: Digests, labels: IntArray, keys: tuple[str, ...]) -> 
 
 
 def hex_digests(digests: Digests) -> tuple[str, ...]:
-    """The hashes as hexadecimal texts."""
+    """The hashes as hexadecimal strings."""
     text = np.ascontiguousarray(digests).tobytes().hex()
     return tuple(text[start : start + 64] for start in range(0, len(text), 64))
 

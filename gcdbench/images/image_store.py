@@ -155,7 +155,7 @@ def _decoder_key(decode: Callable[[bytes], Pixels]) -> str:
     if "<" in name:  # <lambda> or <locals>: may hold values of the function around it
         raise DataError(
             f"The dataset's 'decode' is {decode!r}, whose parameters, if it has any, the image store cannot know.",
-            hint="Make it a plain function of a module, or give it an attribute 'key': a text that differs whenever"
+            hint="Make it a plain function of a module, or give it an attribute 'key': a string that differs whenever"
             " it decodes differently.",
         )
     return name

@@ -10,7 +10,7 @@ from gcdbench.plugins.specs import MethodSpec
 CIFAR10 = "cifar10"
 """The variant with a method's published settings for CIFAR-10, or for the smallest set it has a script for.
 
-Every published method has it, also where nothing differs; see docs/methods/README.md for the rule of the defaults.
+Every published method has it, even where nothing differs; see docs/methods/README.md for the rule of the defaults.
 """
 
 METHODS = (
@@ -184,7 +184,7 @@ METHODS = (
         deviations=(
             "The embedding is the shared projector's output of 512 values, without a weight-normed last layer.",
             "Nothing is selected on the test part: the last epoch counts, and K is given or estimated from labels.",
-            "All points shift at once; published: from the second shift on in place, batch after batch.",
+            "All points shift at once; published: in place after the first shift, batch after batch.",
             "Images outside the training set join the cluster with the nearest mean.",
         ),
         variants={CIFAR10: {"tau_u": 0.3}, "paper-equations": {"denominator": "paper"}},

@@ -31,7 +31,7 @@ class CMS(ParametricMethod):
     config: CMSConfig
     anchored = False
     memory: Tensor
-    """(2N, P) embeddings of two views of every training image, made anew each epoch."""
+    """(2N, P) embeddings of two views of every training image, computed again in each epoch."""
 
     def __init__(self, config: CMSConfig, task: TaskInfo, ctx: Any) -> None:
         super().__init__(config, task, ctx)

@@ -63,7 +63,7 @@ class ClusteredConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GCDConfig(ClusteredConfig):
-    """Nothing beside the shared part."""
+    """Nothing beyond the shared part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class DCCLConfig(ClusteredConfig):
     """GCD's terms and the values of DCCL's only published script (CUB).
 
     neighbours: of the graph, the image itself counted as in the published search; threshold: cosines below it are no
-    edges; min_size: smaller communities are no concepts; per_concept: images that the second batch shows of each
+    edges; min_size: smaller communities are not concepts; per_concept: images that the second batch shows of each
     concept; concept_start and concept_end: weight of the concept loss, rising over the first half of the run;
     momentum: what a concept keeps of itself.
     """

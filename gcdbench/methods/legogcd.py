@@ -28,7 +28,7 @@ class LegoGCD(SimGCD):
         self.prior: Tensor | None = None
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """SimGCD's terms, the divergence inside its unsupervised weight, and the local entropy term beside it."""
+        """SimGCD's terms, the divergence inside its unsupervised weight, and the local entropy term outside it."""
         c = self.config
         mask = losses.confident_old(batch.logits, batch.labels_both, batch.k_old, c.tau_s, c.ler_threshold)
         single = c.ler == "single"

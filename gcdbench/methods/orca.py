@@ -58,7 +58,7 @@ class ORCA(ParametricMethod):
 
 
 def choose_partners(feature: Tensor, labels: Tensor) -> Tensor:
-    """(B,) row each row shall agree with.
+    """(B,) row that each row should agree with.
 
     A labelled row: another labelled one of its class, drawn at random, or itself if it is the only one.
     An unlabelled row: the nearest other row by cosine, labelled or not; itself in a batch of one.

@@ -73,7 +73,7 @@ class ProtoGCD(ParametricMethod):
 def adaptive_targets(logits: Tensor, temperature: float, share: float) -> Tensor:
     """(B, K) what the images of one view teach: a label for the ``share`` that is most confident, else a distribution.
 
-    Confident is who has much more probability in the first class than in the second. logits: (B, K), cosines.
+    An image is confident if its first class is much more probable than its second. logits: (B, K), cosines.
     """
     soft = F.softmax(logits.detach() / temperature, dim=1)
     largest = soft.topk(min(2, soft.shape[1]), dim=1).values

@@ -17,7 +17,7 @@ from gcdbench.training.parametric import ParametricMethod
 
 
 class UNOPlus(ParametricMethod):
-    """Several heads for the new classes beside one for the old ones; the head that fits best is kept."""
+    """Several heads for the new classes and one for the old ones; the head that fits best is kept."""
 
     config: UNOPlusConfig
 

@@ -13,7 +13,7 @@ SCORES = all_old_new("v1_", ", v1")
 
 
 def accuracy_v1(y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored: bool = False) -> dict[str, float]:
-    """v1: old and new are matched separately, so that one cluster may serve an old and a new class.
+    """v1: old and new are matched separately, so one cluster may serve an old and a new class.
 
     Never below v2 in ``v1_all``; kept to compare with tables that were scored this way.
 

@@ -108,7 +108,7 @@ def match_anchored(table: Contingency, is_old: BoolArray) -> IntArray:
 
 
 def correct_per_class(counts: IntArray, class_of: IntArray) -> IntArray:
-    """(C,) samples of each class that lie in the cluster mapped to it."""
+    """(C,) samples of each class that are in the cluster mapped to it."""
     correct = np.zeros(counts.shape[0], dtype=np.int64)
     clusters = np.flatnonzero(class_of != NO_CLASS)
     correct[class_of[clusters]] = counts[class_of[clusters], clusters]

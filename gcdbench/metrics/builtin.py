@@ -62,7 +62,7 @@ def gcdbench_metrics() -> list[MetricSpec]:
 
 
 def _metric(name: str, place: str, summary: str, *, tags: tuple[str, ...] = ()) -> MetricSpec:
-    """A metric of this room: its function, and the descriptions of its scores beside it."""
+    """A metric of this room: its function, and the descriptions of its scores next to it."""
     module, _, _ = place.partition(":")
     return MetricSpec(
         name=name,

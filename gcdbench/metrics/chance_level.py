@@ -22,7 +22,7 @@ SCORES = (
 def chance_level(y_true: ArrayLike, cluster: ArrayLike, is_old: ArrayLike, anchored: bool = False) -> dict[str, float]:
     """v2 accuracy expected when the found clusters are shuffled over the samples (``chance_all``, ``_old``, ``_new``).
 
-    The Hungarian map finds matches in noise, so that this lies well above 1/K for small N.
+    The Hungarian map finds matches in noise, so this is well above 1/K for small N.
     Shuffling keeps class and cluster sizes, hence only their margins matter: tables are drawn directly
     (multivariate hypergeometric, row by row) at a cost that does not grow with N. Deterministic.
 

@@ -79,13 +79,13 @@ def all_old_new(prefix: str, said: str, *, direction: Direction = "higher") -> t
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreCatalogue:
-    """What is known of scores by their keys. Asking for a key that nobody described gives a score that nobody wins."""
+    """What is known of scores by their keys. A key that nobody described gives a score without a direction."""
 
     described: Mapping[str, Score] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scores: Iterable[Score]) -> ScoreCatalogue:
-        """The first description of a key counts: whoever comes later cannot turn the direction of another's score."""
+        """The first description of a key counts: a later one cannot change the direction of another's score."""
         found: dict[str, Score] = {}
         for score in scores:
             found.setdefault(score.key, score)

@@ -69,9 +69,9 @@ def best_map(counts: IntArray, second: IntArray) -> Pairs | None:
 
     One assignment with the whole weights M · counts + second, where M is larger than two sums of ``second`` can be
     apart. None where sums of these weights would no longer be exact, which takes tens of millions of samples:
-    nothing is said then, rather than something nearly right.
+    then nothing is returned, rather than something nearly right.
     """
-    # A class without a cluster adds nothing, so that the sum of a row lies between 0 and its entries.
+    # A class without a cluster adds nothing, so the sum of a row is between 0 and its entries.
     apart = int((second.max(axis=1).clip(min=0) - second.min(axis=1).clip(max=0)).sum()) + 1
     if 2 * min(counts.shape) * (apart * int(counts.max()) + int(np.abs(second).max())) >= EXACT:
         return None

@@ -12,10 +12,10 @@ KEEP = 2**30 - 1
 
 @lru_cache(maxsize=1)
 def keep_freed_memory() -> bool:
-    """Tell the C library to reuse large blocks; False where it cannot be told.
+    """Tell the C library to reuse large blocks; False where that is not possible.
 
-    glibc maps every block above 32 MB anew and unmaps it on free, so each large activation is paid for twice: once
-    computed, once in page faults. On the frozen prefix at 64 images a batch that was about half of the time.
+    glibc maps every block above 32 MB afresh and unmaps it on free, so each large activation is paid for twice: once
+    computed, once in page faults. On the frozen prefix at 64 images per batch that was about half of the time.
     The thresholds hold for the first arena only, so threads that build a bank share it.
     """
     if not sys.platform.startswith("linux"):

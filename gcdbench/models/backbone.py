@@ -1,4 +1,4 @@
-"""A backbone is a frozen prefix and a trained tail; what lies between them can be stored and reused."""
+"""A backbone is a frozen prefix and a trained tail; what is between them can be stored and reused."""
 
 from __future__ import annotations
 

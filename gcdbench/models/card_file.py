@@ -23,7 +23,7 @@ SEAL = "sha256"
 
 
 def card_path(directory: Path) -> Path:
-    """Where the card of the model in ``directory`` lies."""
+    """Where the card of the model in ``directory`` is."""
     return directory / CARD
 
 
@@ -39,7 +39,7 @@ def read_card(directory: Path) -> ModelCard:
     if not path.exists():
         raise StoreError(
             f"There is no saved model in '{directory}'.",
-            hint="Only a finished run has one, and only of a method that predicts by a network.",
+            hint="Only a finished run of a method that predicts with a network has one.",
         )
     try:
         table = read_json(path)
@@ -75,7 +75,7 @@ def change_names(
             raise StoreError(f"The model has no cluster {number}.", hint=f"Its clusters are 0 to {card.k - 1}.")
     if classes is not None:
         if len(classes) != card.k_old:
-            raise StoreError(f"The model knows {card.k_old} classes, and {len(classes)} names were given for them.")
+            raise StoreError(f"The model knows {card.k_old} classes, but {len(classes)} names were given for them.")
         names = replace(names, classes=tuple(classes))
     if clusters is not None:
         names = replace(names, clusters=tuple(clusters.get(number, "") for number in range(card.k)))
@@ -161,7 +161,7 @@ class _Reader:
 
     def take(self, key: str, kind: type, default: Any = ...) -> Any:
         value = self.table.get(key, default)
-        if type(value) is not kind:  # exactly: true is no number
+        if type(value) is not kind:  # exactly: true is not a number
             raise self.refuse(f"'{key}' is {'missing' if value is ... else 'not ' + _KINDS[kind]}")
         return value
 
@@ -196,7 +196,7 @@ class _Reader:
         return _Reader(self.take(key, dict), f"{self.where}: {key}")
 
 
-_KINDS = {int: "a whole number", str: "a text", list: "a list", dict: "a table"}
+_KINDS = {int: "a whole number", str: "a string", list: "a list", dict: "a table"}
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Nothing is assumed of a network but that its modules are called: it is run once on a probe image while every call is
 written down, and the calls that lead to the result, each on exactly what the one before it gave, are followed
-backwards. Where plain code stands between two modules this chain ends, so a cut lies behind it.
+backwards. Where plain code stands between two modules this chain ends, so a cut is after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OCTAVE = 2.5
 """A module that makes a map's side smaller by more than this holds several stages, or makes patches of the image."""
 
 STEM_SHARE = 0.02
-"""Where less than this share of the parameters lies before the last change of size, all stages have one size."""
+"""Where less than this share of the parameters is before the last change of size, all stages have one size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Call:
 
     @property
     def bound_to_size(self) -> bool:
-        """Whether it was told something that may depend on the size of the image: a table, or numbers."""
+        """Whether it was given something that may depend on the size of the image: a table, or numbers."""
         said = (*self.extras, *self.options.values())
         return any(not (value is None or isinstance(value, bool | str)) for value in said)
 

@@ -1,8 +1,8 @@
-"""Sums over a feature map (B, C, H, W), and its cells as rows, at full speed however the map lies in memory.
+"""Sums over a feature map (B, C, H, W), and its cells as rows, at full speed however the map is stored in memory.
 
 A network may keep the batch innermost (EfficientNet-Lite0's tail does on a CPU), the channels innermost, or the cells.
 Results do not depend on it, but the time does: on a batch-innermost map the obvious formulas made a training step of
-a method that looks at the map a quarter slower than the ones below. Who writes a method needs to know none of this.
+a method that looks at the map a quarter slower than the ones below. Authors of methods need to know none of this.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Passed(nn.Module):
 
 
 class FirstHalf(nn.Module):
-    """A network up to a cut, without the parameters behind it: images to what the second half begins with."""
+    """A network up to a cut, without the parameters after it: images to what the second half begins with."""
 
     def __init__(self, network: nn.Module, run: str, chain: Sequence[Call]) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class FirstHalf(nn.Module):
             return reached.value
         if torch.compiler.is_exporting():
             return out
-        raise CannotBeCutError("does not come to its last stage with every image")
+        raise CannotBeCutError("does not reach its last stage with every image")
 
 
 class SecondHalf(nn.Module):
@@ -78,7 +78,7 @@ class SecondHalf(nn.Module):
             parent.add_module(name, call.module)
 
     def _keep(self, value: Any) -> Any:
-        """What a module was told beside its input; tensors become buffers, so that they move with the modules."""
+        """What a module was given in addition to its input; tensors become buffers, which move with the modules."""
         if isinstance(value, Tensor):
             name = f"table_{len(dict(self.named_buffers()))}"
             self.register_buffer(name, value.clone(), persistent=False)

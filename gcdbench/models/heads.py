@@ -69,7 +69,7 @@ class Prototypes(nn.Module):
 class Centres(Prototypes):
     """K cluster centres; the output is x·c − |c|²/2 for features x of length 1, largest at the nearest centre.
 
-    For methods that cluster trained features: centres of k-means are no directions, their lengths count.
+    For methods that cluster trained features: centres of k-means are not directions: their lengths count.
     """
 
     def forward(self, feature: Tensor) -> Tensor:

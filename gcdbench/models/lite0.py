@@ -1,7 +1,7 @@
 """EfficientNet-Lite networks, cut where their stride becomes 32; and the first of them, Lite0.
 
 Layer sizes follow Google's published configuration; parameter names follow the published PyTorch weight files,
-so that they load without renaming. Convolutions pad as TensorFlow's "SAME" does, worked out from the input at hand,
+so that they load without renaming. Convolutions pad as TensorFlow's "SAME" does, worked out from the given input,
 so any image size is right.
 """
 
@@ -36,7 +36,7 @@ steps needs running statistics that follow the trained stage."""
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution whose padding is TensorFlow's "SAME" for the input at hand."""
+    """A convolution whose padding is TensorFlow's "SAME" for the given input."""
 
     def frame(self, x: Tensor) -> frozen.Frame:
         """Zeros that belong around ``x``."""

@@ -41,7 +41,7 @@ class Names:
 
     known: (K,) the known class of each cluster, −1 for a discovered one. classes: names of the known classes; empty
     where they were not told. clusters: (K,) names that were given to clusters, "" for none; clusters of one name are
-    one class. rejected: clusters that somebody looked at and found to be no class.
+    one class. rejected: clusters that somebody looked at and found not to be a class.
     """
 
     known: tuple[int, ...]
@@ -68,7 +68,7 @@ class Names:
 
 @dataclass(frozen=True, kw_only=True)
 class Unlikeness:
-    """How images unlike everything seen in training are told; the numbers behind it are tensors of the model.
+    """How images unlike everything seen in training are recognised; the numbers behind it are tensors of the model.
 
     kind: names the score. threshold: scores above it are flagged. quantile: share of training images, not used for
     the score itself, that lie below the threshold; images: how many of them there were.

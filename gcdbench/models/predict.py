@@ -170,13 +170,13 @@ def load_model(
     card, tensors = read_model(directory)
     if card.predictor not in KNOWN_HEADS:
         raise StoreError(
-            f"The model in '{directory}' predicts by '{card.predictor}'; this version knows {', '.join(KNOWN_HEADS)}."
+            f"The model in '{directory}' predicts with '{card.predictor}'; this version knows {', '.join(KNOWN_HEADS)}."
         )
     backbone = load_backbone() if load_backbone is not None else _find_backbone(card.backbone, weights)
     if (backbone.name, backbone.weights_sha256) != (card.backbone, card.weights_sha256):
         raise WeightsError(
             f"This model was trained on '{card.backbone}' with weights {card.weights_sha256[:12]}, "
-            f"but '{backbone.name}' with {backbone.weights_sha256[:12]} is at hand.",
+            f"but '{backbone.name}' with {backbone.weights_sha256[:12]} is available.",
             hint="Give the weights file the model was trained on (--weights).",
         )
     try:

@@ -58,7 +58,7 @@ class TimmPrefix(nn.Module):
 
 
 class TimmTail(nn.Module):
-    """The second half, and the norm that some transformers put behind the mean of their tokens."""
+    """The second half, and the norm that some transformers put after the mean of their tokens."""
 
     def __init__(self, chain: list[Call], after_pooling: nn.Module, *, tokens_in: bool) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class TimmBackbone(Backbone):
         self.channels_last = _channels_last(out, self.channels)
         self.special = _special_tokens(whole, out)
         if not learns(chain):
-            raise CannotBeCutError("has no last stage or block that could be told from the rest")
+            raise CannotBeCutError("has no last stage or block that can be separated from the rest")
         token = self.special > 0 and whole.global_pool == "token"
         after_pooling = getattr(whole, "fc_norm", None) if out.ndim == 3 and not token else None
         self.summary = "token" if token else "mean"
@@ -130,7 +130,7 @@ class TimmBackbone(Backbone):
         return tokens.unflatten(2, (side, -1))  # type: ignore[no-untyped-call, no-any-return]
 
     def _compare(self, whole: Any, size: int) -> None:
-        """Both halves must give what the whole gives, and its cells must lie where timm says they do."""
+        """Both halves must give what the whole gives, and its cells must be where timm says they do."""
         image = torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             theirs = getattr(whole, RUN)(image)
@@ -151,7 +151,7 @@ def _patch(whole: Any) -> int | None:
 
 
 def _stride(whole: Any, size: int, side: int) -> int:
-    """Pixels of the image to a cell of the map: what timm says, where the map at hand agrees."""
+    """Pixels of the image to a cell of the map: what timm says, where the map itself agrees."""
     stages = getattr(whole, "feature_info", None)
     said = int(stages[-1]["reduction"]) if isinstance(stages, list) and stages else 0
     return said if said and math.ceil(size / said) == side else math.ceil(size / side)
@@ -186,7 +186,7 @@ def _special_tokens(whole: Any, out: Tensor) -> int:
     count = out.shape[1]
     special = getattr(whole, "num_prefix_tokens", count - math.isqrt(count) ** 2)
     if count - special < 4 or math.isqrt(count - special) ** 2 != count - special:
-        raise CannotBeCutError("ends in tokens that are no square grid")
+        raise CannotBeCutError("ends in tokens that are not a square grid")
     return int(special)
 
 

@@ -48,7 +48,7 @@ def _check_name(timm: Any, name: str) -> None:
     if architecture not in timm.list_models():
         raise UnknownName("timm model", architecture, timm.list_models(), hint="Names are those of timm.list_models().")
     if tag and name not in (tagged := timm.list_models(f"{architecture}*", pretrained=True)):
-        raise UnknownName("timm model", name, tagged, hint="Behind the dot stands the tag of a set of weights.")
+        raise UnknownName("timm model", name, tagged, hint="After the dot comes the tag of a set of weights.")
 
 
 def create_network(timm: Any, name: str) -> Any:

@@ -60,5 +60,5 @@ def _advice(name: str) -> str:
     return (
         "Give the file with --set weights=<file>, or run once on a machine that is online, where timm's weights are"
         f" downloaded into its cache, or ask for a random network with --set weights=none; 'timm:{name}' may have"
-        " several sets of weights, which timm tells apart by a tag behind a dot."
+        " several sets of weights, which timm tells apart by a tag after a dot."
     )

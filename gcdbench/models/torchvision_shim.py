@@ -1,6 +1,6 @@
 """Import torchvision even where its compiled operators do not load.
 
-torchvision's wheel on the package index is a CUDA build. Beside a CPU-only torch its shared library cannot be
+torchvision's wheel on the package index is a CUDA build. With a CPU-only torch its shared library cannot be
 loaded, and ``import torchvision`` then fails while registering shape functions for two operators that were never
 declared (``torchvision::nms`` and ``torchvision::qnms``). Models, transforms and datasets are pure Python and need
 neither, so declaring the two schemas is enough. It is done only after a plain import has failed in that way.

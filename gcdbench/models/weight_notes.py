@@ -1,4 +1,4 @@
-"""What is known of weight files beside their numbers, so that whoever reads a result learns it, too. No torch here."""
+"""What is known about weight files apart from their numbers, which readers of a result should learn. No torch here."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NO_WEIGHTS = "none"
 class WeightsFile:
     """One published weight file. ``sha256`` is its digest or the first digits of it (torch hub's names carry eight).
 
-    places: where it may lie already, in order; url: where it may be downloaded from, or None.
+    places: where it may be already, in order; url: where it may be downloaded from, or None.
     """
 
     file_name: str
@@ -45,7 +45,7 @@ def hub_file(url: str, sha256: str) -> WeightsFile:
 
 
 def _hub_folder() -> Path:
-    """torch hub's cache, also where torch is not imported: a finished run is recognised without it."""
+    """torch hub's cache, even where torch is not imported: a finished run is recognised without it."""
     torch = sys.modules.get("torch")
     if torch is not None:
         return Path(torch.hub.get_dir())
@@ -118,7 +118,7 @@ def read_state(
 ) -> dict[str, Any]:
     """Read a state dict: safetensors, or a pickle restricted to tensors; ``{"state_dict": ...}`` is unwrapped.
 
-    ``containers`` are further classes that may lie beside the tensors; they must do nothing when they are made.
+    ``containers`` are further classes that may be next to the tensors; they must do nothing when they are made.
     """
     try:
         if path.suffix == ".safetensors":

@@ -19,7 +19,7 @@ from torch import Tensor
 
 TILE, KERNEL = 4, 3
 POINTS = (0.0, 1.0, -1.0, 0.5, -2.0)
-"""Where polynomials are evaluated, beside infinity; of the usual choices these round least."""
+"""Where polynomials are evaluated, in addition to infinity; of the usual choices these round least."""
 
 MAX_CELLS = 100
 """Largest output map (h·w) for which all tiles are transformed by one dense matrix."""

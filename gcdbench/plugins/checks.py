@@ -59,6 +59,6 @@ def _interface_problem(spec: Spec) -> str | None:
     if spec.api is None or (type(spec.api) is int and spec.api in (DEPRECATED_API, API_VERSION)):
         return None
     if type(spec.api) is not int:
-        return f"'{spec.name}' says api={spec.api!r}, which is no plugin interface: write api={API_VERSION}"
+        return f"'{spec.name}' says api={spec.api!r}, which is not a plugin interface: write api={API_VERSION}"
     cure = "update gcdbench" if spec.api > API_VERSION else "install a newer version of the plugin"
     return f"'{spec.name}' was made for plugin interface {spec.api}, this gcdbench has interface {API_VERSION}: {cure}"

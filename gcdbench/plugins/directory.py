@@ -23,7 +23,7 @@ def known_packages() -> dict[str, dict[str, tuple[str, ...]]]:
     """Distribution -> kind -> names it offers; empty where the file is missing."""
     try:
         table = tomllib.loads(directory_file().read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError):  # a hint less is no reason to stop
+    except (OSError, tomllib.TOMLDecodeError):  # one hint fewer is no reason to stop
         return {}
     return {package: {kind: tuple(names) for kind, names in offers.items()} for package, offers in table.items()}
 

@@ -78,7 +78,7 @@ def gcdbench_run_event(run: Record, event: Event) -> None:
 
 @hookspec
 def gcdbench_run_finished(run: Record, scores: Scores) -> None:
-    """A run has ended and was scored; ``run`` lies in ``run.path`` with all of its files."""
+    """A run has ended and was scored; ``run`` is stored in ``run.path`` with all of its files."""
 
 
 @hookspec

@@ -145,8 +145,8 @@ class PluginManager:
         namesake = next((other for other in self._files.values() if other.stem == path.stem), None)
         if namesake is not None:
             raise PluginError(
-                f"The plugin files '{namesake}' and '{path}' have one name.",
-                hint="Rename one of them: they would be one module.",
+                f"The plugin files '{namesake}' and '{path}' have the same name.",
+                hint="Rename one of them: they would become one module.",
             )
         self._files[str(path)] = path
         self._roots[str(path)] = (path,)
@@ -223,7 +223,7 @@ class PluginManager:
             return
         message = f"two plugins offer a {spec.kind} named '{spec.name}': {other.distribution} and {distribution}"
         self._note(plugin, distribution, version, "naming", message)
-        if other.distribution != OWN_DISTRIBUTION:  # a stranger may not take a built-in away
+        if other.distribution != OWN_DISTRIBUTION:  # a third party may not take a built-in away
             del registry[spec.name]
             self._contested[kind, spec.name] = message
 
@@ -264,7 +264,7 @@ class PluginManager:
         related = [p for p in broken if name in p.name or name.replace("-", "_") in p.name or name in p.distribution]
         package = package_offering(kind, name)
         absent = package is not None and package not in {distribution for distribution, _ in self._origin.values()}
-        hint = f"A {singular} of somebody else's is known once its package is installed, or with --plugin-file FILE."
+        hint = f"A third party's {singular} is known once its package is installed, or with --plugin-file FILE."
         if absent and not related:
             hint = f"The package '{package}' offers it and is not installed here."
         elif related or broken:
@@ -319,7 +319,7 @@ class PluginManager:
             try:
                 implementation.function(**wanted)
             except Exception as error:  # an observer may not stop a run
-                who = Path(implementation.plugin_name).name  # of a plugin file: not in which folder it lies
+                who = Path(implementation.plugin_name).name  # of a plugin file: not in which folder it is
                 failures.append(f"{who}: {hook_name} raised {self.explain(error)}")
         return failures
 

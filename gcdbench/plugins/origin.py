@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def package_folders(module_name: str) -> tuple[Path, ...]:
-    """Where the top-level package of a module lies (or the file of a module that is no package); imports nothing."""
+    """Where the top-level package of a module is (or the file of a module that is not a package); imports nothing."""
     top = module_name.partition(".")[0]
     try:
         spec = importlib.util.find_spec(top)

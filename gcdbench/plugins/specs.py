@@ -26,7 +26,12 @@ def load_attribute(path: str) -> Any:
     module_name, separator, attribute = path.partition(":")
     if not separator or not module_name or not attribute:
         raise PluginError(f"'{path}' is not of the form 'package.module:attribute'.")
-    value: Any = importlib.import_module(module_name)
+    try:
+        value: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and lacks something
+        raise PluginError(f"'{path}' names a module that is not installed: there is no '{error.name}'.") from error
     for part in attribute.split("."):
         if not hasattr(value, part):
             raise PluginError(
@@ -228,7 +233,7 @@ class PresetSpec(Spec):
 class SuiteSpec(Spec):
     """A suite: one table or figure of a study. ``name`` is ``study/suite``; people may leave ``study/`` out where no
     other study has a suite of that name. ``file`` is the path of its TOML file; the reported numbers that the file
-    names lie beside it. It is data, so it needs no ``factory``.
+    names are next to it. It is data, so it needs no ``factory``.
     """
 
     kind: ClassVar[str] = "suite"

@@ -1,6 +1,6 @@
 """What a discovery leaves for people: a table, a page to decide from, and a file for the decisions.
 
-These files hold paths and images of the user's. They are written where the user says, never into a run's directory.
+These files hold the user's paths and images. They are written where the user says, never into a run's directory.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Written:
 
 
 def prepare_folder(out: Path) -> None:
-    """Make the folder for a discovery's files before anything is trained; no file of somebody else's is replaced."""
+    """Make the folder for a discovery's files before anything is trained; nobody else's file is replaced."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -101,7 +101,7 @@ def write_discovery(found: Discovered, out: Path, *, device: str = "cpu") -> Wri
 def _look(
     found: Discovered, record: Record, scored: ScoredSet, decisions: Decisions, device: str
 ) -> tuple[Predictions, Floats]:
-    """What the run predicted, with what its model says beside that; and features of the labelled images."""
+    """What the run predicted, with what its model adds to that; and features of the labelled images."""
     paths = tuple(found.paths(scored.ids))
     references = found.prepared.split.ids(LABELLED)
     pixels = found.prepared.store.pixels

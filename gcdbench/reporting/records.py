@@ -12,5 +12,5 @@ CellRecord = RunEntry
 
 
 def cell_records(entries: Sequence[RunEntry], evaluation: str = TRANSDUCTIVE) -> list[RunEntry]:
-    """All runs, also those that failed or still run, with their scores on one evaluation set."""
+    """All runs, including those that failed or are still running, with their scores on one evaluation set."""
     return [entry if entry.evaluation == evaluation else replace(entry, evaluation=evaluation) for entry in entries]

@@ -1,7 +1,7 @@
 """What one run repeats of another: its training on one split, or the split as well. No row of a table mixes the two.
 
 A run repeats the split where its split seed is its seed; a suite makes such runs unless it says otherwise. Runs of
-several seeds on one split repeat the training alone: their spread says nothing of splits.
+several seeds on one split repeat the training alone: their spread says nothing about splits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a list or a table must say of runs beside their names: data issues they accepted, folders that share a name."""
+"""What lists and tables must say about runs: data issues they accepted, folders that share a name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from gcdbench.reporting.records import CellRecord
 
 ISSUE_MARK = "§"
-"""Stands behind the dataset of runs that were made in spite of known data issues."""
+"""Follows the name of the dataset of runs that were made in spite of known data issues."""
 SHOWN_ISSUES = 2
 
 

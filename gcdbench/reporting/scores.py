@@ -1,6 +1,6 @@
 """Every score that a table, a figure or a report may show, described in one place.
 
-What metrics return is described by the metrics; here stands what a run knows besides: K and what it cost.
+What metrics return is described by the metrics; here is what a run itself knows: K and what it cost.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ RUN_SCORES = (
     Score(key="weights_mb", title="weights (MB)", unit="MB", direction="lower", bounds=(0, None)),
     Score(key="activations_mb", title="activations (MB)", unit="MB", direction="lower", bounds=(0, None)),
 )
-"""Where a cost has no direction, nobody wins by it: time depends on the machine, parameters on the backbone."""
+"""A cost has no direction, so it is never bold: time depends on the machine, parameters on the backbone."""
 
 
 def score_catalogue(manager: PluginManager) -> ScoreCatalogue:
-    """Descriptions of all scores by key. Nobody can describe a score of gcdbench in another way than gcdbench does."""
+    """Descriptions of all scores by key. Nobody can describe a score of gcdbench differently from gcdbench."""
     return ScoreCatalogue.of([*_of_metrics(manager, own=True), *RUN_SCORES, *_of_metrics(manager, own=False)])
 
 
@@ -37,6 +37,7 @@ def _of_metrics(manager: PluginManager, *, own: bool) -> Iterator[Score]:
         assert isinstance(spec, MetricSpec)
         if (manager.provider("metrics", spec.name)[0] == OWN_DISTRIBUTION) is not own:
             continue
-        # Another's descriptions that do not load are told by 'gcdbench doctor'; tables show the scores without them.
+        # Another's descriptions that do not load are reported by 'gcdbench doctor'; tables show the scores without
+        # them.
         with contextlib.nullcontext() if own else contextlib.suppress(Exception):
             yield from spec.describe()

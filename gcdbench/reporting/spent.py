@@ -1,4 +1,4 @@
-"""What a run cost, beside what it scored: its time, and how many images it was shown."""
+"""What a run cost, in addition to what it scored: its time, and how many images it was shown."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def summarise(values: Sequence[float], level: float = 0.95) -> Summary:
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's interval for the mean over runs; None for fewer than two runs, which say nothing of spread."""
+    """Student's interval for the mean over runs; None for fewer than two runs, which say nothing about spread."""
     array = np.asarray(values, dtype=np.float64)
     if array.size < 2:
         return None
@@ -69,7 +69,7 @@ def bootstrap_interval(
     """Percentile bootstrap of an accuracy in percent over the samples of one run.
 
     correct: (N,) whether each sample is right under the Hungarian map of the whole run: the map is held fixed,
-        because fitting it anew to every resample would mix its optimism into the interval.
+        because fitting it again to every resample would mix its optimism into the interval.
     groups: (N,) patient or lesion of each sample; whole groups are drawn, since images of one are not independent.
     """
     right = np.asarray(correct, dtype=np.float64)
@@ -120,7 +120,7 @@ def _signed_sums(values: FloatArray) -> FloatArray:
 def sign_test(differences: Sequence[float]) -> float:
     """Two-sided exact sign test of a median of 0: how often differences are above, whatever their size.
 
-    Unlike :func:`sign_flip_test` it does not assume that differences lie symmetrically. Zeros are left out.
+    Unlike :func:`sign_flip_test` it does not assume that differences are distributed symmetrically. Zeros are left out.
     """
     above = sum(difference > 0 for difference in differences)
     below = sum(difference < 0 for difference in differences)
@@ -241,7 +241,7 @@ def compare_with_best(
     elif short:
         against = "1 comparison" if len(others) == 1 else f"{len(others)} comparisons"
         needed = pairs_needed(len(others), alpha)
-        reason = f"too few shared runs for any claim: {min(short)}, at least {needed} are needed for {against}"
+        reason = f"too few shared runs for any claim: {min(short)}; at least {needed} are needed for {against}"
     elif ahead:
         reason = f"{best} has the best mean, but is behind in the runs it shares with {', '.join(ahead)}"
     else:

@@ -34,11 +34,11 @@ PREDICTIONS, EMBEDDINGS, ATTENTION, CHECKPOINT, PREVIOUS = (
     "previous",
 )
 PASSING = ("lock", "heartbeat", CHECKPOINT, PREVIOUS)
-"""Names in a run directory that are no part of a result."""
+"""Names in a run directory that are not part of a result."""
 
 
 def attempt_home(directory: RunDirectory) -> Path:
-    """Where an attempt at this run is written: beside a result, or in the run's own directory where there is none."""
+    """Where an attempt at this run is written: next to a result, or in the run's own directory where there is none."""
     if not directory.exists():
         return directory.path
     try:
@@ -129,7 +129,7 @@ def settle(directory: RunDirectory) -> None:
     """Move a new result from ``.next/`` to its usual place; may be killed at any point and done again.
 
     While run.json points at ``.next/`` nothing else here counts. The files are linked, not moved, so that ``.next/``
-    stays whole until run.json does not point at it any more.
+    stays whole until run.json no longer points at it.
     """
     record = directory.record()
     if not record.folder:

@@ -20,7 +20,7 @@ def gcdbench_presets() -> Iterable[PresetSpec]:
         PresetSpec(
             name="laptop",
             # Captions of stored tables quote this line.
-            summary="minutes on two cores: EfficientNet-Lite0, 128 px, 20 epochs, 16 stored views an image",
+            summary="minutes on two cores: EfficientNet-Lite0, 128 px, 20 epochs, 16 stored views per image",
             settings={"backbone": "efficientnet-lite0", "image_size": 128, "views": "bank:16", "epochs": 20},
         ),
         PresetSpec(

@@ -40,17 +40,17 @@ def now() -> str:
 
 
 def this_host() -> str:
-    """A name for this machine that tells it apart from others and tells nobody its name."""
+    """A name for this machine that tells it apart from others without giving its name away."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 
 
 def _interrupt(thread: int) -> None:
-    """Raise KeyboardInterrupt in a thread, also where the process ignores Ctrl-C, as one in the background may."""
+    """Raise KeyboardInterrupt in a thread, even where the process ignores Ctrl-C, as one in the background may."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 class RunBusy(StoreError):
-    """A run that another process is writing at this moment."""
+    """A run that another process is writing at the moment."""
 
 
 class RunDirectory:
@@ -97,7 +97,7 @@ class RunDirectory:
         return RUNNING if self.heartbeat_age() < STALE_SECONDS else STALE
 
     def heartbeat_age(self) -> float:
-        """Seconds since the run last said that it lives; clocks of hosts need not agree."""
+        """Seconds since the run last showed a sign of life; clocks of hosts need not agree."""
         return age_of(self.path / "heartbeat")
 
     def _lock(self) -> FileLock:
@@ -172,6 +172,6 @@ class RunDirectory:
 
     def _busy(self) -> RunBusy:
         return RunBusy(
-            f"Another process is writing the run '{self.path.name}' at this moment.",
-            hint="Wait for it, or look at 'gcdbench status'.",
+            f"Another process is writing the run '{self.path.name}' at the moment.",
+            hint="Wait for it, or see 'gcdbench status'.",
         )

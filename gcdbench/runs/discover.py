@@ -28,7 +28,7 @@ from gcdbench.runs.runner import RunResult, execute
 from gcdbench.splits.manifest import LABELLED, ROLES, UNLABELLED, SplitManifest
 from gcdbench.splits.protocol import Protocol
 
-SPEC = DatasetSpec(name=DISCOVERY, factory="gcdbench.datasets.sources.sides:open_sides", summary="images of your own")
+SPEC = DatasetSpec(name=DISCOVERY, factory="gcdbench.datasets.sources.sides:open_sides", summary="your own images")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +83,8 @@ def plan_discovery(request: DiscoveryRequest, manager: PluginManager) -> Discove
     known = source.card.classes
     if request.k is not None and request.k <= len(known):
         raise ConfigError(
-            f"--k {request.k} leaves no room for a new class beside the {len(known)} known ones.",
-            hint="--k counts all clusters, the known classes included; leave it out to have it estimated.",
+            f"--k {request.k} leaves no room for a new class in addition to the {len(known)} known ones.",
+            hint="--k counts all clusters, including the known classes; leave it out to have it estimated.",
         )
     if request.k is not None and request.k > len(source):
         raise ConfigError(
@@ -184,7 +184,7 @@ def _copies(split: SplitManifest) -> str:
 
 
 def _issues(source: DatasetSource, store: ImageStore, *, accept: bool) -> tuple[str, ...]:
-    """One labelled image in two classes; the sentence that is recorded names no file, the one that is told does."""
+    """One labelled image in two classes; the sentence that is recorded names no file, the one that is shown does."""
     labels = source.labels[store.order]
     told = np.flatnonzero(labels != UNKNOWN)
     content = np.unique(np.asarray(store.sha256)[told], return_inverse=True)[1]
@@ -195,6 +195,6 @@ def _issues(source: DatasetSource, store: ImageStore, *, accept: bool) -> tuple[
         where = ", ".join(source.keys[row] for row in store.order[told[faults[0]]][:3].tolist())
         raise DataError(
             f"{len(faults)} labelled image(s) are in several classes, for example {where}.",
-            hint="Correct the labels; with --accept-data-issues it goes on, and the run records how many there are.",
+            hint="Correct the labels; with --accept-data-issues the run continues and records how many there are.",
         )
     return (f"{len(faults)} labelled image(s) are in several classes",)

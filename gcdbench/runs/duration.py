@@ -1,4 +1,4 @@
-"""How long a run will take: from what it has to do, what lies in the cache already, and how fast this machine is."""
+"""How long a run will take: from what it has to do, what is in the cache already, and how fast this machine is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ImageCount:
 
 @dataclass(frozen=True, kw_only=True)
 class Present:
-    """What lies in the cache already: the image store, the test views, and so many stored views."""
+    """What is in the cache already: the image store, the test views, and so many stored views."""
 
     store: bool = False
     test_views: bool = False
@@ -80,7 +80,7 @@ def expected_seconds(
     cache: Path | None = None,
     budget: str | None = None,
 ) -> float | None:
-    """Seconds of a run on this machine when it is quiet; None where its network was not measured yet.
+    """Seconds of a run on this machine when nothing else runs; None where its network was not measured yet.
 
     budget: room for stored views where ``views = "auto"`` decides, as in a run's placement.
     """
@@ -141,7 +141,7 @@ def sum_up(plan: Plan, count: ImageCount, speed: Speed, present: Present, *, thr
 
 
 def _decide(plan: Plan, count: ImageCount, speed: Speed, budget: int) -> Plan:
-    """The plan with what ``views = "auto"`` will mean: what lies in the cache is looked for under that."""
+    """The plan with what ``views = "auto"`` will mean: what is in the cache is looked for under that."""
     if plan.settings.views != "auto":
         return plan
     shape = {"height": speed.height, "width": speed.width, "channels": speed.channels}

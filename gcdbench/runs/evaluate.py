@@ -37,7 +37,7 @@ def attach_truth(prediction: Prediction, split: SplitManifest) -> ScoredSet:
 def score_set(scored: ScoredSet, manager: PluginManager) -> tuple[dict[str, float], dict[str, str]]:
     """All registered metrics on one evaluation set, and the errors of those that failed.
 
-    A plugin's metric that raises is reported beside the scores; one of ours that raises is a bug and propagates.
+    A plugin's metric that raises is reported with the scores; one of ours that raises is a bug and propagates.
     """
     scores, _, errors = _score_by_metric(scored, manager)
     return scores, errors
@@ -61,7 +61,7 @@ def _score_by_metric(
         except Exception as error:
             if ours[spec.name]:
                 raise
-            errors[spec.name] = f"{type(error).__name__}: {error}"
+            errors[spec.name] = manager.explain(error)
             continue
         scores.update(values)
         owners.update(dict.fromkeys(values, spec.name))
@@ -137,7 +137,7 @@ def rescore(directory: RunDirectory, manager: PluginManager) -> Rescored:
             recover(directory)
         record = directory.record()
     if record.status != DONE:
-        raise StoreError(f"The run '{directory.path.name}' is not done but {directory.state_of(record)}.")
+        raise StoreError(f"The run '{directory.path.name}' is not done: it is {directory.state_of(record)}.")
     fresh = score_run(record, manager)
     try:
         before = read_scores(record.home)

@@ -91,7 +91,7 @@ class Note(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed(Event):
-    """A training goes on from its checkpoint."""
+    """A training continues from its checkpoint."""
 
     kind: ClassVar[str] = "resumed"
 
@@ -131,7 +131,7 @@ class JobEnded(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ObserverFailed(Event):
-    """A plugin's observer raised; the run goes on."""
+    """A plugin's observer raised; the run continues."""
 
     kind: ClassVar[str] = "observer-failed"
 

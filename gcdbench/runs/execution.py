@@ -69,7 +69,7 @@ def prepare_data(execution: Execution) -> Prepared:
     )
     source = call_factory(plan.dataset, request)
     if source.card.purpose != "classification":
-        raise DataError(f"The dataset '{plan.dataset_name}' has no classes to discover: it only serves to score masks.")
+        raise DataError(f"The dataset '{plan.dataset_name}' has no classes to discover: it is only for scoring masks.")
     for remark in source.remarks:
         execution.listener(Note(message=f"{plan.dataset_text}: {remark.message}"))
     require_truth(source)
@@ -100,10 +100,10 @@ def prepare_data(execution: Execution) -> Prepared:
     issues = tuple(blocking_issues(source, store, roles))
     if issues and not placement.accept_data_issues:
         raise DataError(
-            f"The dataset '{plan.dataset_name}' has {len(issues)} problem(s) that would spoil a score, "
+            f"The dataset '{plan.dataset_name}' has {len(issues)} problem(s) that would make scores meaningless, "
             f"first: {issues[0]}",
-            hint=f"See 'gcdbench data audit {plan.dataset_text}'; with --accept-data-issues it goes on, and a run "
-            "records them.",
+            hint=f"See 'gcdbench data audit {plan.dataset_text}'; with --accept-data-issues the run continues "
+            "and records them.",
         )
     return Prepared(source=source, store=store, split=split, issues=(*issues, *source.accepted_issues))
 
@@ -117,7 +117,7 @@ def task_info(plan: Plan, split: SplitManifest) -> TaskInfo:
 
 
 def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Path | None = None) -> RunContext:
-    """What the plan's method is given beside the data; without a folder it keeps no checkpoint."""
+    """What the plan's method is given in addition to the data; without a folder it keeps no checkpoint."""
     import torch
 
     from gcdbench.methods.algorithms.estimate_k import estimate_k

@@ -244,7 +244,7 @@ def _read_entry(place: str, contents: Contents) -> tuple[RunEntry, bool]:
         return _unreadable(path, error.message), False
     status, problem = RunDirectory(path).state_of(record), record.error
     if status != DONE and (path / PREVIOUS).is_dir():
-        problem = "an earlier result waits in 'previous': the same command brings it back"
+        problem = "an earlier result is kept in 'previous'; the same command brings it back"
     config = contents[CONFIG]
     called = _called(record, config) if isinstance(config, bytes) else ""
     entry = make_entry(record, status=status, problem=problem, called=called)

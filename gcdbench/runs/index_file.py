@@ -1,8 +1,8 @@
 """The index of a store of runs: a disposable SQLite file in the user's cache, named after the store's path.
 
-Not in the store, which may be read-only or lie on a network file system. Whatever is wrong with the file (damaged,
+Not in the store, which may be read-only or be on a network file system. Whatever is wrong with the file (damaged,
 locked, of another version, not writable), the answer is an empty index: everything is read from the runs themselves.
-Each row carries a checksum of its content; a row that does not match it is as good as none.
+Each row carries a checksum of its content; a row that does not match it is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gcdbench.core.errors import GCDBenchError
 from gcdbench.core.places import cache_dir
 
 VERSION = 5
-"""Of the tables below and of what their texts mean; a file of another version is made again."""
+"""Version of the tables below and of their texts; a file of another version is made again."""
 FOLDER = "index"
 LOCK_SECONDS = 3.0
 PASSING = (
@@ -31,7 +31,7 @@ PASSING = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
 )
-"""Errors that are no fault of the file: another time it can be written."""
+"""Errors that are not the file's fault: it can be written another time."""
 TABLES = """
 CREATE TABLE settings (digest TEXT PRIMARY KEY, identity TEXT NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE runs (

@@ -147,7 +147,7 @@ def _check_scores(record: Record, manager: PluginManager | None) -> Iterator[Dam
 
 
 def _differing(stored: Scores, fresh: Scores) -> list[str]:
-    """Scores that two sides have and do not agree on; a metric that has another version now may say another thing."""
+    """Scores that two sides have and do not agree on; a metric that has another version now may give another value."""
     same = {name for name, version in stored.metrics.items() if fresh.metrics.get(name) == version}
     if same != set(stored.metrics) & set(fresh.metrics):
         return []

@@ -29,14 +29,14 @@ SETTLE_SECONDS = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
-    """Where a path lies: kind of file system and its options."""
+    """Where a path is: kind of file system and its options."""
 
     kind: str
     options: frozenset[str]
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount:
-    """The mount that ``path`` lies on, by Linux's table of mounts; unknown elsewhere."""
+    """The mount that ``path`` is on, by Linux's table of mounts; unknown elsewhere."""
     if table is None:
         try:
             table = Path("/proc/self/mountinfo").read_text()
@@ -133,7 +133,7 @@ class Lease:
         return self._owner() == self._name
 
     def beat(self, lost: Callable[[], None]) -> None:
-        """Say that the holder lives; ``lost`` is called where another one has taken over."""
+        """Show that the holder is alive; ``lost`` is called where another one has taken over."""
         if self.held():
             with suppress(OSError):
                 os.utime(self._file)

@@ -73,7 +73,7 @@ def measure_speed(cache: Path, plan: Plan, manager: PluginManager, *, device: st
     torch.set_num_threads(1)
     try:
         speed = _try_out(plan, manager, device)
-    except Exception:  # a method of somebody else's may raise anything, and an estimate is not worth a failed run
+    except Exception:  # a third party's method may raise anything, and an estimate is not worth a failed run
         return None
     finally:
         torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""What people decided about the clusters of a run: names, clusters that are one, clusters that are none."""
+"""What people decided about the clusters of a run: names, which belong together, which are not a class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """clusters: names given; merged: cluster -> the cluster it is the same as; rejected: clusters that are no class."""
+    """clusters: names given; merged: cluster -> the cluster it equals; rejected: clusters that are not a class."""
 
     run: str
     clusters: Mapping[int, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def parse_decisions(content: bytes, where: str) -> Decisions:
 
 
 def check_decisions(decisions: Decisions, record: Record, ties: tuple[int, ...]) -> None:
-    """Refuse decisions for another run, or such that contradict it or each other."""
+    """Refuse decisions for another run, or decisions that contradict it or each other."""
     if decisions.run != record.run_id:
         raise ConfigError(
             f"These names are for the run '{decisions.run}', not for '{record.run_id}'.",
@@ -137,7 +137,7 @@ def check_decisions(decisions: Decisions, record: Record, ties: tuple[int, ...])
 
 
 def apply_decisions(names: Names, decisions: Decisions) -> tuple[dict[int, str], tuple[int, ...]]:
-    """Names of clusters, and rejected clusters, as a model keeps them: merged clusters have one name and one fate."""
+    """Names of clusters, and rejected clusters, as a model keeps them; merged clusters share both."""
     plain = replace(names, clusters=(), rejected=())
     called: dict[int, str] = {n: name for n, name in decisions.clusters.items() if n not in decisions.merged}
     for number in decisions.merged:
@@ -161,7 +161,7 @@ def store_decisions(directory: RunDirectory, decisions: Decisions) -> ModelCard 
         recover(directory)
         record = directory.record()
         if record.status != DONE:
-            raise StoreError(f"The run '{record.run_id}' is not done but {directory.state_of(record)}.")
+            raise StoreError(f"The run '{record.run_id}' is not done: it is {directory.state_of(record)}.")
         check_decisions(decisions, record, ties_of(record))
         card = None
         if card_path(record.home).exists():
@@ -195,6 +195,6 @@ def _number(key: str, entry: Any, where: str) -> int:
 def _name(value: Any, number: int, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST or not value.isprintable():
         raise ConfigError(
-            f"'{where}': the name of cluster {number} is not a printable text of 1 to {LONGEST} characters."
+            f"'{where}': the name of cluster {number} is not printable text of 1 to {LONGEST} characters."
         )
     return value.strip()

@@ -1,4 +1,4 @@
-"""For one release, records and events can be read by string, as the dictionaries could that observers were given."""
+"""For one release, records and events can be read by string, like the dictionaries that observers used to get."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    Base = object  # to the type checker they are no mappings: nothing of ours may read them by string
+    Base = object  # to the type checker they are not mappings: nothing of ours may read them by string
 else:
     Base = Mapping
 
@@ -22,7 +22,7 @@ class OldMapping(Base):
     def _old_table(self) -> dict[str, Any]:
         name = type(self).__name__
         warnings.warn(
-            f"reading a {name} like a dictionary ends with the next release: use its attributes, or to_table()",
+            f"reading a {name} like a dictionary will not work in the next release: use its attributes, or to_table()",
             DeprecationWarning,
             stacklevel=3,
         )

@@ -1,4 +1,5 @@
-"""Scores of a run as few bytes: a table of 100,000 runs has no time to read as many JSON texts of thirty numbers each.
+"""Scores of a run as few bytes: a table of 100,000 runs has no time to read that many JSON texts of thirty numbers
+each.
 
 A line of JSON says for each evaluation set how many images it has, the old classes' share of them and the names of its
 scores; runs of one suite share it, so it is read once for all of them. The numbers follow, eight bytes each.

@@ -1,4 +1,4 @@
-"""Where a run is executed, as against what it is."""
+"""Where a run is executed, as opposed to what it is."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class NoConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Materials:
-    """What only the data, the weights and the processes at hand can tell of a run: it completes a plan's identity.
+    """What only the data, the weights and the processes in use can tell of a run: it completes a plan's identity.
 
     Empty where a plan is compared with stored runs without opening its dataset.
     """
@@ -200,7 +200,7 @@ def make_plan(request: Request, manager: PluginManager, *, own: OwnData | None =
     training = apply_overrides(preset.training, sections["training"])
     manifest = _given_split(request, sections["protocol"])
     if own is not None and sections["protocol"]:
-        raise ConfigError("What is labelled is said by your files: leave --set protocol.… out.")
+        raise ConfigError("Your files say what is labelled: leave --set protocol.… out.")
     given = manifest.protocol if manifest else own.protocol if own else None
     protocol = given or named_protocol(request.protocol, planning_card(dataset), dataset_key)
     changed = renamed(protocol, apply_overrides(protocol, sections["protocol"], prefix=PROTOCOL_PREFIX))

@@ -24,7 +24,7 @@ from gcdbench.runs.strict_json import open_regular
 class ScoredSet:
     """Predictions for one evaluation set, with the truth they are scored against.
 
-    ids, cluster, y_true, group: (N,); is_old: (C,) one flag a class. y_true is −1 where nobody knows the class.
+    ids, cluster, y_true, group: (N,); is_old: (C,) one flag per class. y_true is −1 where nobody knows the class.
     """
 
     ids: IntArray

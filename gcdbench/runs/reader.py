@@ -52,7 +52,7 @@ def parse_record(content: bytes, path: Path) -> Record:
     split = top.inner("split")
     status = top.text("status")
     if status not in RECORDED:
-        raise top.refuse("'status' is none that a run can have")
+        raise top.refuse("'status' is not one that a run can have")
     record = Record(
         path=path,
         run_id=top.text("run_id"),

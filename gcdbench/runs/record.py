@@ -213,7 +213,7 @@ class Identified:
 class Record(Identified, OldMapping):
     """One run: what it is, where it stands, and what came out.
 
-    path: the run's directory. folder: where in it the files lie, "" but for the moment in which a repetition takes the
+    path: the run's directory. folder: where in it the files are, "" but for the moment in which a repetition takes the
     place of an earlier result. predictions: by evaluation set. files: every file that was there when the run ended, by
     its name. seconds: empty where the run was resumed, because the time of its earlier parts is not known.
     ``scores``, ``environment`` and ``events`` are read from the run's directory when they are first asked for.
@@ -252,7 +252,7 @@ class Record(Identified, OldMapping):
 
     @property
     def home(self) -> Path:
-        """Where the files of the run lie."""
+        """Where the files of the run are."""
         return self.path / self.folder if self.folder else self.path
 
     @property
@@ -270,7 +270,7 @@ class Record(Identified, OldMapping):
         """What the run cost, as far as it is known.
 
         seconds: fit and predict; not known of a resumed run. images_seen: epochs × whole batches × images per batch,
-        each image in two views; 0 without training. What a method looks at beside its batches counts as time only.
+        each image in two views; 0 without training. What a method looks at outside its batches counts as time only.
         """
         found: dict[str, float] = {}
         if self.seconds:

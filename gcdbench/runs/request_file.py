@@ -46,7 +46,7 @@ def read_request_file(path: Path) -> dict[str, Any]:
     _spread_protocol(table)
     for key in TEXT_KEYS:
         if not isinstance(table.get(key, ""), str):
-            raise ConfigError(f"The config file '{path}': '{key}' must be a text, not '{table[key]}'.")
+            raise ConfigError(f"The config file '{path}': '{key}' must be a string, not '{table[key]}'.")
     for key in (*TABLES, *RESOLVED_TABLES):
         if not isinstance(table.get(key, {}), dict):
             raise ConfigError(f"The config file '{path}': '{key}' must be a table, [{key}].")

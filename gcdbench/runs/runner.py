@@ -1,4 +1,4 @@
-"""One run from plan to scores. Every number gcdbench prints was made here.
+"""One run from plan to scores. Every number that gcdbench prints is computed here.
 
 dataset → image store → split → method.fit → method.predict → stored predictions → evaluation.
 """
@@ -41,7 +41,7 @@ from gcdbench.training.method import Method, Prediction, SavesModel
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """Where a run lies and what came out; ``reused`` when it had been done before."""
+    """Where a run is stored and what came out; ``reused`` when it had been done before."""
 
     directory: RunDirectory
     scores: Scores
@@ -106,7 +106,7 @@ def execute(execution: Execution, prepare: Callable[[Execution], Prepared] = pre
 
 
 def _reusable(directory: RunDirectory, *, force: bool) -> RunResult | None:
-    """The result of a run that is done already, unless it shall be done again; a damaged one is not passed over."""
+    """The result of a run that is done already, unless it is to be repeated; a damaged one is not passed over."""
     if force or not directory.exists():
         return None
     try:
@@ -116,8 +116,8 @@ def _reusable(directory: RunDirectory, *, force: bool) -> RunResult | None:
         record.require_readable()
     except StoreError as error:
         raise StoreError(
-            f"The run '{directory.path.name}' is here already and cannot be used: {error.message}",
-            hint="'gcdbench rescore' restores scores from predictions that are whole; 'gcdbench run --force' makes the "
+            f"The run '{directory.path.name}' already exists and cannot be used: {error.message}",
+            hint="'gcdbench rescore' restores scores from intact predictions; 'gcdbench run --force' makes the "
             "run again.",
         ) from error
     return RunResult(directory=directory, scores=record.scores, reused=True)
@@ -142,7 +142,7 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
             notify("gcdbench_run_event", event=event)
 
     def fail(error: BaseException, message: str) -> None:
-        # Where not even this can be written, the first error is the one to be told.
+        # Where not even this can be written, the first error is the one to report.
         with suppress(StoreError, OSError):
             attempt.fail(message, traceback.format_exc())
             notify("gcdbench_run_failed", error=error)
@@ -172,7 +172,7 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
         fail(error, message)
         raise TrainingError(message, hint="A method has to raise an error instead.") from error
     except Exception as error:
-        fail(error, error.message if isinstance(error, GCDBenchError) else f"{type(error).__name__}: {error}")
+        fail(error, error.message if isinstance(error, GCDBenchError) else execution.manager.explain(error))
         raise
     notify("gcdbench_run_finished", scores=scores)
     return RunResult(directory=attempt.directory, scores=scores, reused=False)
@@ -199,7 +199,9 @@ def compute(execution: Execution, prepared: Prepared, checkpoint_dir: Path | Non
 def checked_prediction(prediction: Prediction, ids: np.ndarray) -> Prediction:
     """A method must answer for exactly the images it was asked about, in their order."""
     if not isinstance(prediction, Prediction):
-        raise GCDBenchError(f"The method's predict() gave {type(prediction).__name__}, it must return a Prediction.")
+        raise GCDBenchError(
+            f"The method's predict() returned {type(prediction).__name__}; it must return a Prediction."
+        )
     if not np.array_equal(prediction.ids, ids) or len(prediction.cluster) != len(ids):
         raise GCDBenchError("The method did not predict exactly the images it was asked about, in their order.")
     cluster = np.asarray(prediction.cluster)
@@ -207,7 +209,7 @@ def checked_prediction(prediction: Prediction, ids: np.ndarray) -> Prediction:
         raise GCDBenchError("The method's clusters must be whole numbers, 0 or above.")
     if len(cluster) and cluster.max() >= prediction.k_hat:
         raise GCDBenchError(
-            f"The method says it has {prediction.k_hat} clusters (k_hat) and used cluster {cluster.max()}; "
+            f"The method says it has {prediction.k_hat} clusters (k_hat) but used cluster {cluster.max()}; "
             "clusters are counted from 0."
         )
     for name, shape in (("confidence", 1), ("embedding", 2)):

@@ -28,7 +28,7 @@ def model_directory(name: str | Path, runs: Path) -> Path:
         method, status = directory.record().method, directory.status()
         raise StoreError(
             f"The run '{found.name}' ({method}, {status}) has no saved model.",
-            hint="A finished run has one unless its method works without a network, and imported runs come without.",
+            hint="A finished run has one unless its method works without a network or the run was imported without it.",
         )
     return found
 

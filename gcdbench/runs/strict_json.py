@@ -126,7 +126,7 @@ def unsealed(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def kind_of(value: object) -> str:
     """What a JSON value is, in a word for messages; the value itself may be anything and is not shown."""
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", list: "a list"}
     return "nothing" if value is None else names.get(type(value), "a table")
 
 
@@ -148,14 +148,14 @@ class Fields:
         value = self.table.get(key, default)
         if value is ...:
             raise self.refuse(f"'{key}' is missing")
-        # Exact types: true is no number, although Python says so.
+        # Exact types: true is not a number, although Python says so.
         if type(value) not in kinds and not (value is default and key not in self.table):
             raise self.refuse(f"'{key}' must be {name}, not {kind_of(value)}")
         return value
 
     def text(self, key: str, default: Any = ...) -> str:
         """A text."""
-        return str(self._get(key, (str,), "a text", default))
+        return str(self._get(key, (str,), "a string", default))
 
     def optional_text(self, key: str) -> str | None:
         """A text, or None where it is null or missing."""
@@ -181,12 +181,12 @@ class Fields:
         return Fields(self._get(key, (dict,), "a table", default), f"{self.where}: {key}")
 
     def texts(self, key: str, default: Any = ...) -> tuple[str, ...]:
-        """A list of texts."""
-        return self._items(key, (str,), "a list of texts", default)
+        """A list of strings."""
+        return self._items(key, (str,), "a list of strings", default)
 
     def text_table(self, key: str, default: Any = ...) -> dict[str, str]:
-        """A table of texts."""
-        return self._values(key, (str,), "a table of texts", default)
+        """A table of strings."""
+        return self._values(key, (str,), "a table of strings", default)
 
     def number_table(self, key: str, default: Any = ...) -> dict[str, float]:
         """A table of finite numbers."""

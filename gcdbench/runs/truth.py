@@ -49,7 +49,7 @@ def read_truth(file: Path, found: Discovered, unlabelled: Path | None) -> dict[i
     if len(truth) < len(ids):
         first = next(path for path in paths if os.path.realpath(path) not in told)
         raise DataError(
-            f"{file} tells the class of {len(truth):,} of the {len(ids):,} unlabelled images; '{first}' is not in it.",
+            f"{file} gives the class of {len(truth):,} of the {len(ids):,} unlabelled images; '{first}' is not in it.",
             hint="A score needs the class of every unlabelled image: columns path and label.",
         )
     return truth
@@ -58,7 +58,7 @@ def read_truth(file: Path, found: Discovered, unlabelled: Path | None) -> dict[i
 def score_with_truth(found: Discovered, truth: dict[int, str], manager: PluginManager) -> Scores:
     """Store the truth with the run's predictions and score them as those of any run.
 
-    The run keeps its id: truth that nobody used for training is no part of what the run is.
+    The run keeps its id: truth that nobody used for training is not part of what the run is.
     """
     directory = found.result.directory
     split = with_truth(found.prepared.split, truth)

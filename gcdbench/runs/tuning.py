@@ -103,7 +103,7 @@ def recovered_share(made: Prediction, labels: IntArray, k_old: int) -> float:
 def try_rates(
     rates: Sequence[float], train: Callable[[float], Method], held_out: HeldOut, k_old: int
 ) -> tuple[Trial, ...]:
-    """Train once a rate and see how many of the given-up labels come back; a rate that diverges is no candidate."""
+    """Train once per rate and see how many of the given-up labels come back; one that diverges is not a candidate."""
     trials = []
     for rate in sorted(set(rates)):
         try:

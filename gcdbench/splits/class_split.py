@@ -37,14 +37,14 @@ def read_class_split(file: Path, data: bytes, classes: Sequence[str]) -> ClassSp
     form = next((form for form in FORMS if isinstance(table, dict) and set(form) <= set(table)), None)
     if form is None:
         keys = ", ".join(f"'{old}' and '{new}'" for old, new in FORMS)
-        raise DataError(f"{file} is no split of classes: expected a table with {keys}.")
+        raise DataError(f"{file} is not a split of classes: expected a table with {keys}.")
     old = _positions(file, form[0], table[form[0]], classes)
     new = _positions(file, form[1], table[form[1]], classes)
     if both := sorted(set(old) & set(new)):
         raise DataError(f"{file} has the class '{classes[both[0]]}' both as old and as new.")
     if neither := sorted(set(range(len(classes))) - set(old) - set(new)):
         raise DataError(
-            f"{file} says of {len(neither)} of the {len(classes)} classes neither old nor new, first "
+            f"{file} lists {len(neither)} of the {len(classes)} classes neither as old nor as new, first "
             f"'{classes[neither[0]]}'.",
             hint="It is a split of another dataset, or of a part of this one.",
         )
@@ -63,25 +63,25 @@ def _parse(file: Path, data: bytes) -> Any:
         return _PlainUnpickler(io.BytesIO(data)).load()
     except DataError as error:
         raise DataError(f"{file} {error.message}", hint=error.hint) from None
-    except Exception as error:  # bytes of a stranger's: a damaged pickle may fail in any way, and has run nothing
+    except Exception as error:  # bytes that somebody sent: a damaged pickle may fail in any way, and has run nothing
         raise DataError(f"{file} is neither JSON nor a readable pickle: {type(error).__name__}.") from None
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Numbers, texts, lists, tuples, sets and tables only: whatever would need a name from a module is refused.
+    """Numbers, strings, lists, tuples, sets and tables only: whatever would need a name from a module is refused.
 
     Without a name nothing can be called, so nothing in the file can run.
     """
 
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
         raise DataError(
-            f"is refused, and nothing of it was run: it asks for {module_name}.{global_name}, and a list of classes "
-            "needs plain numbers and texts only.",
+            f"is refused, and none of it was run: it asks for {module_name}.{global_name}, and a list of classes "
+            "needs plain numbers and strings only.",
             hint="The Semantic Shift Benchmark publishes its splits as JSON, too.",
         )
 
     def persistent_load(self, pid: Any, /) -> NoReturn:
-        raise DataError("is refused: it refers to something outside of itself.")
+        raise DataError("is refused: it refers to something outside itself.")
 
 
 def _positions(file: Path, key: str, value: object, classes: Sequence[str]) -> list[int]:
@@ -96,7 +96,7 @@ def _positions(file: Path, key: str, value: object, classes: Sequence[str]) -> l
             position = index.get(item) if isinstance(item, str) else item
             if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(classes):
                 raise DataError(
-                    f"{file}: '{key}' has {str(item)[:40]!r}, which is no class of this dataset "
+                    f"{file}: '{key}' has {str(item)[:40]!r}, which is not a class of this dataset "
                     f"(names, or 0 to {len(classes) - 1})."
                 )
             found.append(position)

@@ -15,7 +15,7 @@ def training_rows(partition: NDArray[np.str_] | None, for_test: NDArray[np.bool_
     """Rows that may be trained on under any split of this dataset, ascending; None means all of them.
 
     partition: (N,) the dataset's own parts, if it has any; for_test: (N,) the images a split keeps for testing. A split
-    that somebody else made may train on what the dataset calls its test part: these rows come on top.
+    that somebody else made may train on what the dataset calls its test part: these rows are added.
     """
     if partition is None:
         return None

@@ -83,7 +83,7 @@ class SplitManifest:
         }
 
     def to_text(self) -> str:
-        """The manifest as a file: a JSON header line, then one line a sample: id, sha256, class, role, group."""
+        """The manifest as a file: a JSON header line, then one line per sample: id, sha256, class, role, group."""
         out = io.StringIO()
         out.write("# " + canonical_json(self.header()) + "\n")
         out.write("id\tsha256\tclass\trole\tgroup\n")
@@ -202,7 +202,7 @@ def make_split(
     if not (roles == ROLES.index(UNLABELLED)).any():
         raise DataError(
             f"Dataset '{dataset}': protocol '{protocol.name}' leaves no image without a label.",
-            hint="There is nothing to discover then: label fewer images, or have fewer old classes.",
+            hint="Then there is nothing to discover: label fewer images, or use fewer old classes.",
         )
     return SplitManifest(
         dataset=dataset,

@@ -60,7 +60,7 @@ class Protocol:
         wanted = math.ceil(total / 2) if self.old_count is None else self.old_count
         if not 1 <= wanted <= total:
             raise ConfigError(
-                f"Protocol '{self.name}' wants {wanted} old classes, but the dataset has {total} classes."
+                f"Protocol '{self.name}' needs {wanted} old classes, but the dataset has {total} classes."
             )
         if self.old_rule == "first":
             return tuple(range(wanted))
@@ -106,7 +106,7 @@ def _find_class(name: str, class_names: Sequence[str]) -> int:
 GENERIC: dict[str, str] = {
     "by-count": "the largest classes old, as many as the dataset's own protocol has or half, 50 % labelled",
     "half": "the first half of the classes old (rounded up), 50 % labelled, stratified",
-    "alternate": "every second class old, 50 % labelled; look-alikes often sort side by side",
+    "alternate": "every second class old, 50 % labelled; look-alikes are often neighbours in the order of names",
     "drawn": "old classes drawn by the split seed, as many as the dataset's own protocol has or half, 50 % labelled",
 }
 """Protocols that fit any dataset, and what they do."""
@@ -126,7 +126,7 @@ def generic_protocol(name: str, old_count: int | None = None) -> Protocol:
 def renamed(protocol: Protocol, changed: Protocol) -> Protocol:
     """``changed`` under a name of its own: with a changed rule it must not be mistaken for the named protocol.
 
-    The name holds what really differs, as values: "0.30" and "0.3" are one protocol. The split seed is no part of it:
+    The name holds what really differs, as values: "0.30" and "0.3" are one protocol. The split seed is not part of it:
     splits of one protocol are its replicates.
     """
     differing = sorted(

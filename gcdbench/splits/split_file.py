@@ -63,7 +63,7 @@ def parse_split(text: str, name: str) -> SplitManifest:
     except (ValueError, RecursionError) as error:
         raise DataError(f"The header of '{name}' is not JSON: {error}.") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise DataError(f"'{name}' has another format than {FORMAT}; it may come from another version of gcdbench.")
+        raise DataError(f"'{name}' is not in the format {FORMAT}; it may come from another version of gcdbench.")
     rows = [line.split("\t") for line in lines[2:]]
     for number, row in enumerate(rows, start=3):
         if len(row) != 5 or row[0] != str(number - 3) or row[3] not in ROLES or len(row[1]) != 64:
@@ -111,7 +111,7 @@ def require_same_images(split: SplitManifest, local: SplitManifest) -> None:
 
 
 def _by_content(split: SplitManifest) -> dict[tuple[str, int], tuple[int, str]]:
-    """(sha256, how manieth copy of it) -> (role, class name)."""
+    """(sha256, which copy of it) -> (role, class name)."""
     copies: dict[str, int] = {}
     table = {}
     for sha, role, label in zip(split.sha256, split.roles.tolist(), split.labels.tolist(), strict=True):

@@ -76,13 +76,13 @@ def checked(method: Method, images: ImageSet) -> Prediction:
     """Predict, and see that the answer is complete and in range."""
     made = method.predict(images)
     require(np.array_equal(made.ids, images.ids), "predict must answer for the ids it was asked about, in their order")
-    require(made.cluster.shape == images.ids.shape, "predict must give one cluster an image")
+    require(made.cluster.shape == images.ids.shape, "predict must give one cluster per image")
     require(np.issubdtype(made.cluster.dtype, np.integer), "clusters must be whole numbers")
     if len(made.cluster):
-        require(made.cluster.min() >= 0 and made.cluster.max() < made.k_hat, "clusters must lie in 0 .. k_hat - 1")
+        require(made.cluster.min() >= 0 and made.cluster.max() < made.k_hat, "clusters must be in 0 .. k_hat - 1")
     for name in ("confidence", "embedding"):
         rows = getattr(made, name)
-        require(rows is None or len(rows) == len(images), f"{name} must have one row an image")
+        require(rows is None or len(rows) == len(images), f"{name} must have one row per image")
         require(rows is None or bool(np.isfinite(rows).all()), f"{name} must be finite")
     return made
 
@@ -118,7 +118,7 @@ def check_test_view(subject: Subject) -> None:
         again = checked(subject.restored(method, task, **unlike), data.unlabelled)
         require(
             same(made, again),
-            "predict must use the test view: a trained state predicts otherwise when the random views are other ones",
+            "predict must use the test view: a trained state predicts differently when the random views are different",
         )
         # What a method draws at random when it predicts may depend on the seed; what it sees of an image may not.
         reseeded = checked(subject.restored(method, task, seed=1, **unlike), data.unlabelled)
@@ -194,7 +194,7 @@ def check_unequal_k(subject: Subject) -> None:
 
 
 def check_tiny(subject: Subject) -> None:
-    """One label a class, one unlabelled image, fewer images than clusters: no crash, no NaN."""
+    """One label per class, one unlabelled image, fewer images than clusters: no crash, no NaN."""
     for images in (5, 7, 12):
         data, task, _ = tiny_task(images=images)
         subject.answer(data, task, batch_size=64)
@@ -204,7 +204,7 @@ def check_tiny(subject: Subject) -> None:
 
 
 def check_class_permutation(subject: Subject) -> None:
-    """Old classes may be named in any order: anchored clusters follow the given names, free ones do not care."""
+    """Old classes may be named in any order: anchored clusters follow the names, free ones do not."""
     data, task, _ = tiny_task()
     renamed = GCDData(labelled=data.labelled, labels=1 - data.labels, unlabelled=data.unlabelled)
     answers = []
@@ -251,4 +251,10 @@ CHECKS: tuple[str, ...] = tuple(_CHECKS)
 def run_check(check: str, method: type[Any], config: Any, *, folder: Path) -> None:
     """Put a method through one check; ``folder`` is an empty place for checkpoints."""
     factory = shrink(method) if issubclass(method, ParametricMethod) else method
-    _CHECKS[check](Subject(factory=factory, config=config, folder=folder))
+    # Tensors this small gain nothing from threads, which on a busy machine wait for each other most of the time.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        _CHECKS[check](Subject(factory=factory, config=config, folder=folder))
+    finally:
+        torch.set_num_threads(before)

@@ -33,7 +33,7 @@ class FakeRun:
     """A run to be written: the request it answers, and how good its made-up predictions are.
 
     accuracy: share of samples put into their class's own cluster; false_old: share of new samples put with old ones.
-    extra: what run.json holds beside or instead of the usual; environment: the same for what the run ran on.
+    extra: what run.json holds in addition to or instead of the usual; environment: the same for what the run ran on.
     """
 
     request: Request
@@ -83,7 +83,7 @@ def fake_scores(scored: ScoredSet, manager: PluginManager) -> Scores:
 
 
 def fake_record(plan: Plan, identity: Mapping[str, Any], path: Path, status: str = DONE) -> Record:
-    """The record of a run of this plan that lies in ``path``."""
+    """The record of a run of this plan that is stored in ``path``."""
     split = {
         "old_classes": [f"old {c}" for c in range(OLD_CLASSES)],
         "new_classes": [f"new {c}" for c in range(CLASSES - OLD_CLASSES)],
@@ -147,12 +147,12 @@ def write_fake_run(runs: Path, run: FakeRun, manager: PluginManager) -> RunDirec
 
 
 def dump_sealed(path: Path, table: Mapping[str, Any]) -> None:
-    """A sealed table without the sync to disk that a real run makes and a test need not wait for."""
+    """A sealed table without the sync to disk that a real run makes and a test can do without."""
     path.write_text(json.dumps({**table, SEAL: digest(table)}, sort_keys=True))
 
 
 def edit_sealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a sealed table as somebody would who knows how to seal it again; a run is named after its identity."""
+    """Change a sealed table as somebody who can seal it again would; a run is named after its identity."""
     table = {key: value for key, value in json.loads(path.read_text()).items() if key != SEAL}
     change(table)
     if "identity" in table:
@@ -161,7 +161,7 @@ def edit_sealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _save(path: Path, arrays: Mapping[str, Any]) -> str:
-    """An ``.npz`` and its sha256, without the sync to disk that a real run makes and a test need not wait for."""
+    """An ``.npz`` and its sha256, without the sync to disk that a real run makes and a test can do without."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     path.parent.mkdir(exist_ok=True)

@@ -69,7 +69,7 @@ def built(method: type[T], config: Any) -> T:
 def tiny_task(
     *, images: int = 48, classes: int = 4, k_old: int = 2, k_known: bool = True, seed: int = 0
 ) -> tuple[GCDData, TaskInfo, IntArray]:
-    """Coloured noise, one colour a class: the data, the task, and the true class of each image id.
+    """Coloured noise, one colour per class: the data, the task, and the true class of each image id.
 
     Half of the old classes' images are labelled.
     """

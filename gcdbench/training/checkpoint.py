@@ -53,7 +53,7 @@ def read_state(path: Path) -> State:
 def load_latest(directory: Path, note: Note = log_note) -> State | None:
     """The newest intact checkpoint of a directory; None when there is none, and training starts over.
 
-    A damaged one is said and set aside, so that it never takes the place of the one before it, which serves instead.
+    A damaged one is reported and set aside, so that it never replaces the one before it, which is used instead.
     """
     for name in (LATEST, PREVIOUS):
         path = directory / name
@@ -64,7 +64,7 @@ def load_latest(directory: Path, note: Note = log_note) -> State | None:
         except TrainingError as error:
             _set_aside(path)
             older = name == LATEST and (directory / PREVIOUS).exists()
-            then = "the one before it serves" if older else "training starts over"
+            then = "the one before it is used" if older else "training starts over"
             note(f"{error.message.removesuffix('.')}; {then}.")
     return None
 

@@ -12,9 +12,9 @@ FOREIGN = ("builtins", "abc", "typing", "torch")
 
 
 def code_digest(method: type) -> str:
-    """sha256 of the files that define the class and its bases, with the files beside them in a plugin's package."""
+    """sha256 of the files that define the class and its bases, with the files next to them in a plugin's package."""
     files = {file for base in method.__mro__ for file in _files(base)}
-    # By content, not by path: the same packages lie elsewhere on another machine.
+    # By content, not by path: the same packages are elsewhere on another machine.
     return hashlib.sha256("".join(sorted(map(file_sha256, files))).encode()).hexdigest()
 
 

@@ -60,13 +60,14 @@ def process_group(device: str = "cpu") -> Iterator[World]:
 
 @contextmanager
 def _among_peers() -> Iterator[None]:
-    """A message that cannot be passed means that another process of the run is gone; that is no fault of this one."""
+    """A message that cannot be passed means that another process of the run is gone; that is not this one's fault."""
     try:
         yield
     except RuntimeError as error:
         raise PeerLost(
-            f"Another process of this run has ended, so it cannot go on ({str(error).strip().splitlines()[0][:200]}).",
-            hint="Start all processes again: the run goes on from its checkpoint.",
+            "Another process of this run has ended, so it cannot continue "
+            f"({str(error).strip().splitlines()[0][:200]}).",
+            hint="Start all processes again: the run continues from its checkpoint.",
         ) from error
 
 

@@ -31,7 +31,7 @@ class Engine:
     """Trains one method; must run inside :func:`gcdbench.training.rng.isolated`.
 
     The position in the run is (epoch, step within the epoch, steps since the start) and, with the order of the
-    current epoch, all that a resumed run needs beside the method's own state.
+    current epoch, all that a resumed run needs in addition to the method's own state.
     """
 
     def __init__(self, method: ParametricMethod) -> None:
@@ -156,12 +156,12 @@ class Engine:
     def _total(self, losses: dict[str, Tensor]) -> Tensor:
         name = type(self.method).__name__
         if not isinstance(losses, dict):
-            raise TrainingError(f"losses() of {name} gave {type(losses).__name__}, not a dictionary of terms.")
+            raise TrainingError(f"losses() of {name} returned {type(losses).__name__}, not a dictionary of terms.")
         for key, value in losses.items():
             if not isinstance(value, Tensor) or value.ndim:
-                raise TrainingError(f"losses() of {name} must give scalar tensors, but '{key}' is not one.")
+                raise TrainingError(f"losses() of {name} must return scalar tensors, but '{key}' is not one.")
         if not any(value.requires_grad for value in losses.values()):
-            raise TrainingError(f"losses() of {name} gave nothing that depends on the network.")
+            raise TrainingError(f"losses() of {name} returned nothing that depends on the network.")
         return torch.stack([value.float() for value in losses.values()]).sum()
 
     def _check(self, losses: dict[str, Tensor]) -> dict[str, float]:
@@ -176,7 +176,7 @@ class Engine:
         told = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
         # No learning rate has had an effect before the first step is taken.
         rate = "try a smaller learning rate, or " if self.total_steps else ""
-        hint = f"{rate}look at the {'loss that is named' if culprits else 'losses: one has no finite slope'}"
+        hint = f"{rate}look at the {'named loss' if culprits else 'losses: one has no finite gradient'}"
         if not self.total_steps:
             hint += ", the weights that the run starts from, and the images of the first batch"
         if self.ctx.checkpoint_dir is not None and self.world.main:
@@ -311,7 +311,7 @@ class Engine:
             told = "; ".join(f"{key} was {before[key]}, is {here[key]}" for key in other)
             self._log(
                 type="note",
-                message=f"The checkpoint was made under other numerics ({told}): sums are rounded differently, so the "
+                message=f"The checkpoint was made with other numerics ({told}): sums are rounded differently, so the "
                 "result may differ in the last digits.",
             )
         wait_for_all()

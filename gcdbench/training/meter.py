@@ -41,7 +41,7 @@ class Meter:
         return {name: total / self._counts[name] for name, total in self._sums.items()}
 
     def speed(self) -> float:
-        """Images a second."""
+        """Images per second."""
         return self._images / max(time.monotonic() - self._begin, 1e-9)
 
     def progress_due(self) -> bool:

@@ -1,5 +1,5 @@
-"""The interface of a method, and the abilities it may have besides. A method is a plain class; training steps are not
-hooks."""
+"""The interface of a method, and the abilities it may have in addition. A method is a plain class; training steps are
+not hooks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class TaskInfo:
 
 def _old_image_size(task: TaskInfo) -> int:
     warnings.warn(
-        "TaskInfo.image_size goes with the next release: read ctx.image_size.", DeprecationWarning, stacklevel=2
+        "TaskInfo.image_size will be removed in the next release: read ctx.image_size.",
+        DeprecationWarning,
+        stacklevel=2,
     )
     size: int = task._image_size  # type: ignore[attr-defined]
     return size
@@ -83,7 +85,7 @@ class Method(Protocol):
         """The inverse of :meth:`state_dict`."""
 
 
-# What a method may be able to do besides. Who needs an ability asks for it with isinstance. ------------------------
+# Further abilities of a method. Whoever needs one asks for it with isinstance. ------------------------------------
 
 
 @runtime_checkable

@@ -1,7 +1,7 @@
 """The base of every method that trains the backbone's tail under K cosine prototypes.
 
 A subclass owes one thing: ``losses(batch)``. Everything else has a default and may be overridden; what each hook is
-for is told in ``docs/write/method.md``.
+for is described in ``docs/write/method.md``.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class ParametricMethod:
         """Called after each optimiser step with the batch that led to it."""
 
     def training_state(self) -> dict[str, Any]:
-        """What a checkpoint must hold beside modules and generators: tensors and plain values."""
+        """What a checkpoint must hold in addition to modules and generators: tensors and plain values."""
         return {}
 
     def load_training_state(self, state: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ class ParametricMethod:
     def count_clusters(self, data: GCDData) -> int:
         """K: the task's, or an estimate from the pretrained features when the protocol keeps it secret.
 
-        Not from trained ones: training pulls labelled images together, beside which the others look like many classes.
+        Not from trained ones: training pulls labelled images together, and the others then look like many classes.
         """
         if self.task.k is not None:
             return self.task.k

@@ -1,7 +1,7 @@
 """The process-wide random streams, borrowed for the time of a fit and given back unchanged.
 
 Everything of ours draws from named generators. A tail with dropout or a plugin may still draw from the global
-streams of torch, numpy or Python; inside :func:`isolated` these are set anew for every step from (seed, step, rank).
+streams of torch, numpy or Python; inside :func:`isolated` these are set for every step from (seed, step, rank).
 A step is then reproducible by itself: no history, no checkpointed state, and nothing leaks out of the fit.
 """
 

@@ -1,4 +1,4 @@
-"""A wish to stop at the next moment from which a training can go on exactly.
+"""A wish to stop at the next moment from which a training can be continued exactly.
 
 A batch system warns a job before it ends it. Whoever hears the warning asks here; the training loop looks after each
 step, writes a checkpoint and ends as by Ctrl-C.

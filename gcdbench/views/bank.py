@@ -3,8 +3,8 @@
 Views are made once and shared by every method, seed and concurrent run, because nothing that shapes them depends on
 these: the key is the image store, the images that are for training, the augmentation, the prefix and its weights (their
 values, whatever the backbone calls itself), the image size, the kernels and a constant seed. Each view of all training
-images is a file of its own, so banks of 4 and of 16 views share files, and a killed build goes on where it was. Images
-of a dataset's own test part have a test view and no others. Everything is memory-mapped.
+images is a file of its own, so banks of 4 and of 16 views share files, and a killed build continues where it was.
+Images of a dataset's own test part have a test view and no others. Everything is memory-mapped.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Bank:
         """Where images stand among the training images."""
         rows = np.searchsorted(self._rows, ids)
         if not np.array_equal(self._rows[np.minimum(rows, len(self._rows) - 1)], ids):
-            raise ValueError("Training views were asked for of images that are not for training.")
+            raise ValueError("Training views were requested for images that are not for training.")
         return rows
 
     def decode(self, drawn: NDArray[Any]) -> NDArray[Any]:

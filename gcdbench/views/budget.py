@@ -9,7 +9,7 @@ from gcdbench.views.eight_bit import record_bytes
 from gcdbench.views.setting import ViewSetting
 
 ENOUGH = 16
-"""Stored views per image that cost no accuracy that could be told from chance (docs/speed.md)."""
+"""Stored views per image that cost no accuracy that could be distinguished from chance (docs/speed.md)."""
 
 FEW = 6
 """With fewer views the same ones are seen too often; then some are replaced in each epoch, at the price of time."""

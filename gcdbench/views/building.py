@@ -35,7 +35,7 @@ def chunk_size(image_size: int) -> int:
 def cut_chunks(count: int, size: int) -> list[tuple[int, int]]:
     """(first, last) of chunks of ``size``; none of them is a single image, for which a library may compute otherwise.
 
-    So the bits of an output do not depend on which images are stored beside it.
+    So the bits of an output do not depend on which images are stored with it.
     """
     edges = [*range(0, count, size), count]
     if len(edges) > 2 and edges[-1] - edges[-2] == 1:

@@ -322,7 +322,7 @@ def set_nmi(scores, value):
         ("run.json", lambda r: r.update(schema=99), "schema 99"),
         ("run.json", lambda r: r["identity"].update(seed=5), "does not follow from 'identity'"),
         ("run.json", lambda r: (r["identity"].update(seed=5), r.update(named(r), seed=5)), "not named after"),
-        ("run.json", lambda r: r.update(status="failed"), "not finished but failed"),
+        ("run.json", lambda r: r.update(status="failed"), "is failed, not finished"),
         ("run.json", lambda r: r.update(dataset="../../etc"), "belongs to"),
         ("run.json", lambda r: r.update(seed="<script>"), "'seed'"),
         ("run.json", lambda r: r["predictions"]["transductive"].update(sha256="0" * 64), "lacks the predictions"),

@@ -115,7 +115,7 @@ def test_float32_step_is_close_to_float64(batch: int, size: tuple[int, int]) -> 
         assert ours is not None
         assert theirs is not None
         # A value that rounds to the other side of a kink of ReLU6 changes single entries, and through the norms of
-        # a small batch all that lies before them: how much depends on the machine. One block is compared below.
+        # a small batch all that comes before them: how much depends on the machine. One block is compared below.
         assert (ours.double() - theirs).norm() <= 1e-1 * theirs.norm()
     for name, buffer in exact.named_buffers():
         torch.testing.assert_close(single.get_buffer(name).to(buffer.dtype), buffer, rtol=1e-4, atol=1e-5)

@@ -86,7 +86,7 @@ def test_gradients_reach_the_tail_and_nothing_else() -> None:
     ("name", "why"),
     [
         ("crossvit_tiny_240", "neither a feature map nor tokens"),
-        ("pit_ti_224", "no square grid"),
+        ("pit_ti_224", "not a square grid"),
         ("cait_xxs24_224", "no last stage"),
     ],
 )

@@ -205,4 +205,4 @@ def test_a_full_queue_keeps_the_rest_and_tries_again(tmp_path: Path) -> None:
         assert process.returncode == 0, said(tmp_path)
     assert most <= 4
     assert sorted(finished(tmp_path / "runs")) == [0, 1, 2, 3, 4, 5]
-    assert said(tmp_path).count("takes no more jobs at this moment") == 1
+    assert said(tmp_path).count("takes no more jobs at the moment") == 1

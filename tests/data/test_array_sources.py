@@ -70,7 +70,7 @@ def test_npz_leaves_the_validation_part_out(tmp_path: Path, cache: Path) -> None
         ({"train_images": np.zeros((20, 28), np.uint8)}, "shape (20, 28)"),
         ({"train_images": np.zeros((20, 28, 28), np.float32)}, "float32"),
         ({"train_images": np.zeros((19, 28, 28), np.uint8)}, "19 images"),
-        ({"train_labels": np.zeros((20, 14), np.uint8)}, "several labels an image"),
+        ({"train_labels": np.zeros((20, 14), np.uint8)}, "several labels per image"),
         ({"train_labels": np.full((20, 1), -1)}, "negative"),
     ],
 )
@@ -172,7 +172,7 @@ def test_medmnist_with_a_wrong_checksum_is_refused(organ: Path) -> None:
     [
         ({"val_images": None}, "no array 'val_images'"),
         ({"train_labels": None}, "no array 'train_labels'"),
-        ({"val_labels": np.zeros((6, 2), np.uint8)}, "several labels an image"),
+        ({"val_labels": np.zeros((6, 2), np.uint8)}, "several labels per image"),
         ({"test_images": np.zeros((7, 28, 28), np.uint8)}, "7 images"),
         ({"test_images": np.zeros((8, 64, 64), np.uint8)}, "expected 28 x 28"),
     ],

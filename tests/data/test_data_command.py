@@ -160,7 +160,7 @@ def test_split_export_diff_and_import(cli, small_kvasir: Path, tmp_path: Path) -
 def test_an_export_is_byte_identical_in_another_process_and_under_other_names(
     small_kvasir: Path, tmp_path: Path
 ) -> None:
-    """The second copy lies elsewhere, its files have other names, and it is read with another hash seed."""
+    """The second copy is elsewhere, its files have other names, and it is read with another hash seed."""
     copy = tmp_path / "other" / "kvasir-dataset"
     for path in sorted((small_kvasir / "kvasir" / "kvasir-dataset").rglob("*.png")):
         target = copy / path.parent.name / f"z{9 - int(path.stem)}.png"

@@ -140,7 +140,7 @@ def test_pbc_in_full_is_preferred_to_its_mini_edition(tmp_path: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
     mini = opened("pbc", tmp_path)
     assert mini.card.counts == (300,) * 8
-    assert "300 images a class" in mini.card.title
+    assert "300 images per class" in mini.card.title
 
 
 def test_nct_crc_reads_tif_and_takes_the_second_archive_as_test(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def listed(tmp_path: Path, text: str) -> str:
 def test_csv_with_groups_and_parts(tmp_path: Path) -> None:
     text = "path,label,group,part\nx.png,10,p1,train\ny.png,9,p1,train\nz.png,10,,test\n"
     source = opened(listed(tmp_path, text))
-    assert source.card.classes == ("9", "10")  # numbers, not texts
+    assert source.card.classes == ("9", "10")  # numbers, not strings
     assert source.labels.tolist() == [1, 0, 1]
     assert source.partition is not None
     assert source.partition.tolist() == ["train", "train", "test"]

@@ -73,7 +73,7 @@ def test_a_split_for_other_images_is_refused() -> None:
     [
         (lambda t: t.replace("labelled", "labeled"), "line"),
         (lambda t: t.replace("\tunlabelled\t", "\tlabelled\t", 1), "contradicts itself"),
-        (lambda t: t.replace("gcdbench-split/1", "gcdbench-split/9"), "another format"),
+        (lambda t: t.replace("gcdbench-split/1", "gcdbench-split/9"), "is not in the format"),
         (lambda t: "\n".join(t.split("\n")[1:]), "not a split manifest"),
         (lambda t: "# {\n" + "\n".join(t.split("\n")[1:]), "not JSON"),
         (lambda t: t.replace('"split_seed"', '"split_sead"'), "unknown field 'split_sead'"),

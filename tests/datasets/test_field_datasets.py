@@ -111,8 +111,8 @@ def test_labels_are_the_fine_ones_and_no_part_of_the_content(breakable) -> None:
     ("damage", "said"),
     [
         (lambda folder: (folder / "data_batch_3.bin").unlink(), "data_batch_3.bin is missing"),
-        (lambda folder: _cut(folder / "data_batch_2.bin"), "no whole number of records"),
-        (lambda folder: (folder / "test_batch.bin").write_bytes(b""), "no whole number of records"),
+        (lambda folder: _cut(folder / "data_batch_2.bin"), "not a whole number of records"),
+        (lambda folder: (folder / "test_batch.bin").write_bytes(b""), "not a whole number of records"),
         (lambda folder: (folder / "test_batch.bin").write_bytes(records(20, 1, 20, 0)), "the label 19"),
     ],
 )
@@ -249,7 +249,7 @@ def test_another_hundred_classes_by_a_list(copies: Copies, tmp_path: Path) -> No
     assert source.card.classes == tuple(sorted(chosen))
     assert len(source) == 5 * (TRAIN + TEST)
     (tmp_path / "mine.txt").write_text("n99999999\ntench\n")
-    assert "'tench' is no synset" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
+    assert "'tench' is not a synset" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
     (tmp_path / "mine.txt").write_text("n99999999\nn00000001\n")
     assert "no folder for 1 of the 2 classes" in refused("imagenet-100", root, classes=str(tmp_path / "mine.txt"))
 

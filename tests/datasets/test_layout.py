@@ -1,4 +1,4 @@
-"""Part folders are never classes: three layouts as they lie in public repositories, and what is refused."""
+"""Part folders are never classes: three layouts as they are in public repositories, and what is refused."""
 
 from __future__ import annotations
 

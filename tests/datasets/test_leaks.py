@@ -55,4 +55,4 @@ def test_a_run_and_the_audit_name_them(cli, tmp_path: Path) -> None:
         assert test == labelled.replace("train/a/", "test/a/copy")
     result = cli("run", "-m", "kmeans", "-d", f"folder:{root}", "--preset", "smoke", "--set", "image_size=16")
     assert result.exit_code == 0, result.output
-    assert "3 test images are byte for byte labelled ones: test/a/copy" in result.stderr
+    assert "3 test images are byte for byte copies of labelled ones: test/a/copy" in result.stderr

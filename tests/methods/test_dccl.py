@@ -1,4 +1,4 @@
-"""DCCL: two batches a step, the loss of each of them, and what is remembered between steps."""
+"""DCCL: two batches per step, the loss of each of them, and what is remembered between steps."""
 
 from __future__ import annotations
 

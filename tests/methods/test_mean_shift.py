@@ -115,7 +115,7 @@ def iterate_scores(scores: list[float], patience: int = 2, max_shifts: int = 20)
     [
         ([0.2, 0.5, 0.4, 0.3, 0.9], 1, 4),  # two in a row that do not rise
         ([0.9, 0.5, 0.4, 1.0], 0, 3),  # the points as they came
-        ([0.5, 0.5, 0.5, 0.9], 2, 3),  # an equal is no rise, but the last of equals counts
+        ([0.5, 0.5, 0.5, 0.9], 2, 3),  # an equal is not a rise, but the last of equals counts
         ([0.2, 0.5, 0.5, 0.6, 0.6, 0.1], 4, 6),
         ([0.5, 0.4, 0.5, 0.9], 2, 3),
     ],

@@ -1,4 +1,4 @@
-"""Sums over a map are the same, in value and gradient, however the map lies in memory."""
+"""Sums over a map are the same, in value and gradient, however the map is stored in memory."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ VERSION = 'if [ "$1" = --version ]; then echo v; exit 0; fi; '
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("exit 1", "does not even tell its version"),
+        ("exit 1", "does not even print its version"),
         (f"{VERSION} echo 'no such flag' >&2; exit 1", r"failed \(no such flag\)"),
         (f"{VERSION} exit 0", "wrote nothing"),
         (f"{VERSION} for a; do case $a in *.so) echo rubbish > $a;; esac; done", "did not survive a trial"),
@@ -179,7 +179,7 @@ def test_what_others_can_write_is_not_loaded(fresh: Path, monkeypatch: pytest.Mo
     else:
         assert fresh not in path.parents
         assert not path.exists()  # nothing is left behind
-        assert "others than its owner can write" in used.note
+        assert "users other than its owner can write to" in used.note
 
 
 @needs_owners
@@ -248,7 +248,7 @@ def test_loading_leaves_floating_point_modes_alone(fresh: Path) -> None:
 
 @needs_compiler
 def test_make_views_refuses_what_the_kernel_cannot_read() -> None:
-    """Past the end of an array the kernel would read whatever lies there."""
+    """Past the end of an array the kernel would read whatever is there."""
     square = np.zeros((2, 8, 8, 3), dtype=np.uint8)
     given = {
         "top": np.zeros(2, dtype=np.int64),

@@ -95,7 +95,7 @@ def test_a_file_of_the_first_version_loads_and_predicts(trained: tuple[WithExtra
 
 
 def test_loading_needs_no_method_code(trained: tuple[WithExtra, Path]) -> None:
-    """Neither a method nor the engine: only what lies below training."""
+    """Neither a method nor the engine: only what is below training."""
     code = f"""
 import sys
 from pathlib import Path
@@ -206,7 +206,7 @@ def test_a_flipped_byte_of_the_weights_is_noticed(copy: Path, where: float) -> N
         ({"names__known": [0, 1, 7, -1]}, "do not fit the number"),
         ({"names__clusters": ["x"]}, "do not fit the number"),
         ({"names__rejected": [9]}, "do not fit the number"),
-        ({"names__classes": [1, 2]}, "list of texts"),
+        ({"names__classes": [1, 2]}, "list of strings"),
         ({"preprocessing__stored_side": 10**9}, "not cut from"),
         ({"preprocessing": []}, "not a table"),
     ],

@@ -32,7 +32,7 @@ def call(site: Path | None, *arguments: str) -> str:
     return done.stdout
 
 
-def test_method_dataset_and_metric_of_a_stranger(site: Path, tmp_path: Path) -> None:
+def test_method_dataset_and_metric_of_a_third_party(site: Path, tmp_path: Path) -> None:
     methods = {row["name"]: row for row in json.loads(call(site, "list", "methods", "--json"))}
     assert methods["nearest-mean"]["distribution"] == "gcdbench-example"
     runs = ("--runs", str(tmp_path / "runs"))

@@ -138,7 +138,7 @@ def test_asking_for_what_a_broken_plugin_offered_shows_its_error(point) -> None:
     assert "a_package_that_is_not_installed" in str(caught.value.hint)
 
 
-def test_two_strangers_with_one_name_lose_it_both(point) -> None:
+def test_two_third_parties_with_one_name_both_lose_it(point) -> None:
     manager = PluginManager(
         points=[point("plug_one", GOOD.format(name="twin")), point("plug_two", GOOD.format(name="twin"))]
     )
@@ -152,8 +152,8 @@ def test_two_strangers_with_one_name_lose_it_both(point) -> None:
     [
         (0, "was made for plugin interface 0, this gcdbench has interface 2: install a newer version of the plugin"),
         (3, "was made for plugin interface 3, this gcdbench has interface 2: update gcdbench"),
-        ("x", "says api='x', which is no plugin interface: write api=2"),
-        (True, "says api=True, which is no plugin interface"),
+        ("x", "says api='x', which is not a plugin interface: write api=2"),
+        (True, "says api=True, which is not a plugin interface"),
     ],
 )
 def test_spec_for_another_interface_is_refused_with_a_sentence(point, version: object, said: str) -> None:
@@ -251,7 +251,7 @@ def test_a_plugin_file_named_twice_is_loaded_once_and_namesakes_are_refused(tmp_
         (tmp_path / folder / "mine.py").write_text(GOOD.format(name=f"method-{folder}"))
     one, other = tmp_path / "a" / "mine.py", tmp_path / "b" / "mine.py"
     assert "method-a" in PluginManager(points=[], files=[one, one]).names("methods")
-    with pytest.raises(PluginError, match="have one name"):
+    with pytest.raises(PluginError, match="have the same name"):
         PluginManager(points=[], files=[one, other])
 
 

@@ -103,7 +103,7 @@ def test_a_setting_that_means_two_things_must_be_said_in_full(written, name: str
 @pytest.mark.parametrize(
     ("prediction", "said"),
     [
-        ("images.ids % 3", "gave ndarray, it must return a Prediction"),
+        ("images.ids % 3", "returned ndarray; it must return a Prediction"),
         ("Prediction(**(fine | dict(k_hat=2)))", "has 2 clusters .* used cluster 2"),
         ("Prediction(**fine, confidence=np.full(n, np.nan))", "confidence must be finite numbers, one per image"),
         ("Prediction(**fine, confidence=np.zeros(n - 1))", "confidence must be finite"),

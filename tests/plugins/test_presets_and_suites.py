@@ -128,7 +128,7 @@ def test_two_studies_may_have_a_suite_of_one_name(plugin: Callable[..., Path]) -
     files = [plugin("theirs"), plugin("others", study="others", preset="long")]
     manager = PluginManager(points=[], files=files)
     assert load_suite("others/table", manager).title == "Their table"
-    with pytest.raises(ConfigError, match="'table' may be others/table or theirs/table"):
+    with pytest.raises(ConfigError, match="'table' may mean others/table or theirs/table"):
         load_suite("table", manager)
 
 

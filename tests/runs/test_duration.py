@@ -1,4 +1,4 @@
-"""Expected durations: the cost model worked by hand, what lies in the cache, and a measurement that is remembered."""
+"""Expected durations: the cost model worked by hand, what is in the cache, and a measurement that is remembered."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_measurement_is_remembered_and_a_damaged_memory_is_none(
 def test_what_auto_will_decide_is_what_is_expected(
     planned: Callable[..., Plan], manager: PluginManager, tmp_path: Path
 ) -> None:
-    """Under a budget for three views of the tiny network, and where such views lie in the cache already."""
+    """Under a budget for three views of the tiny network, and where such views are in the cache already."""
     plan = planned("auto", n_per_class="12")
     count = count_images(plan, manager)
     speed = measure_speed(tmp_path, plan, manager, device="cpu")

@@ -68,7 +68,7 @@ def test_what_is_indexed_is_what_is_read(runs: Path, reads: list[Path]) -> None:
     assert len(reads) == 4
     assert as_read(runs) == first
     assert len(reads) == 4
-    assert not list(runs.glob(".*"))  # nothing of it lies in the store
+    assert not list(runs.glob(".*"))  # nothing of it is in the store
     [failed] = [entry for entry in load_runs(runs) if entry.status == FAILED]
     assert failed.problem == "no luck"
 

@@ -192,7 +192,7 @@ def test_what_is_no_plain_table_is_refused_with_its_reason(content: bytes, reaso
         (lambda r: r.pop("method"), "'method' is missing"),
         (lambda r: r.update(seed=True), "'seed' must be a whole number, not true or false"),
         (lambda r: r.update(seed=1), "'seed' is not that of 'identity'"),
-        (lambda r: r.update(status="finished"), "'status' is none"),
+        (lambda r: r.update(status="finished"), "'status' is not one"),
         (lambda r: r.update(run_id="0" * 16), "does not follow from 'identity'"),
         (lambda r: r["identity"].update(config=[]), "'config' must be a table, not a list"),
         (lambda r: r["identity"]["training"].update(batch_size=0), "'batch_size' must be at least 1"),
@@ -241,7 +241,7 @@ def test_files_beside_the_record_are_compared_with_their_hashes(tmp_path: Path, 
     events = directory.path / "events.jsonl"
     with events.open("a") as file:
         file.write('{"type":"note","message":"later"}\n')
-    assert len(directory.record().events) == 4  # what is added after the end is no damage
+    assert len(directory.record().events) == 4  # what is added after the end is not damage
     events.write_bytes(events.read_bytes().replace(b"1.0", b"9.0", 1))
     with pytest.raises(StoreError, match=r"events\.jsonl' is damaged"):
         _ = directory.record().events
@@ -261,7 +261,7 @@ def test_costs_and_origins_are_read_with_the_same_care(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="damaged"):
         read_cost(tmp_path)
     (tmp_path / "imported.json").write_text('{"archive_sha256": []}')
-    with pytest.raises(StoreError, match="must be a text"):
+    with pytest.raises(StoreError, match="must be a string"):
         read_origin(tmp_path)
 
 

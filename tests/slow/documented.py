@@ -32,6 +32,12 @@ def commands(page: str) -> list[str]:
     return lines
 
 
+def commands_in_sentences(page: str) -> list[str]:
+    """Whole commands of gcdbench that stand between words, without those that a reader has to fill in."""
+    text = BLOCK.sub("", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    return [found for found in re.findall(r"`(gcdbench [^`]+)`", text) if not re.search(r"\b[A-Z]{2,}\b|…|<", found)]
+
+
 def at_smoke_settings(line: str) -> str:
     """The same command on few small images: nothing else of it is changed."""
     words = line.split()

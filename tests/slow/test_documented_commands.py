@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.own_images import draw_classes
-from tests.slow.documented import ROOT, at_smoke_settings, blocks, commands, shell
+from tests.slow.documented import ROOT, at_smoke_settings, blocks, commands, commands_in_sentences, shell
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +55,24 @@ def test_from_a_clone_to_a_method_compared_with_simgcd(tmp_path: Path) -> None:
     assert re.search(r"\bp\b", printed)
     assert len(list(tmp_path.glob("runs/phantom/agree/*/scores.json"))) >= 6
     assert "SimGCD + agreement" in (tmp_path / "agreement.html").read_text(encoding="utf-8")
+
+
+def test_compare_methods(tmp_path: Path) -> None:
+    """The page's suite with its preset at smoke settings, its blocks, and the commands within its sentences."""
+    pytest.importorskip("gcdbench_medxplore")
+    [suite] = [text for kind, text in blocks("compare.md") if kind == "toml"]
+    (tmp_path / "mine.toml").write_text(suite.replace("presets.laptop", "presets.smoke"), encoding="utf-8")
+    lines = [at_smoke_settings(line) for line in commands("compare.md")]
+    told = [
+        line for line in commands_in_sentences("compare.md") if line.startswith(("gcdbench table", "gcdbench list"))
+    ]
+    assert told
+    printed = shell([*lines, *told], tmp_path)
+    compared = printed.partition("differences to SimGCD")[2]
+    assert re.search(r"^MedXplore +6 .*\d\.\d+", compared, re.MULTILINE)
+    assert "is too small for any p" not in printed
+    assert len(list(tmp_path.glob("runs/phantom/*/*/scores.json"))) >= 2 * 6
+    assert "MedXplore against SimGCD" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_your_own_images(tmp_path: Path) -> None:

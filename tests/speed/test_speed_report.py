@@ -38,7 +38,7 @@ def test_run_times_are_put_together_from_their_parts() -> None:
     assert row["ratio_one_run"] == pytest.approx(55 / 15.75)
     assert row["ratio_many_runs"] == pytest.approx(37.5 / 5.75)  # against the better of the published style's two ways
     assert row["bound_one_run"] == pytest.approx(55 / (20 * 0.2))
-    assert row["bound_many_runs"] == pytest.approx(37.5 / (20 / 6))  # six steps' products a second on both cores
+    assert row["bound_many_runs"] == pytest.approx(37.5 / (20 / 6))  # six steps' products per second on both cores
     assert row["step_views_per_second"]["side by side"] == pytest.approx(2 * 10 * 5)
     assert row["bank_views_per_second"] == pytest.approx(50 * 4 / 4)
 

@@ -52,18 +52,21 @@ def test_one_split_in_many_forms(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"known_classes": [0], "unknown_classes": [1, 2, 3]}, "of 1 of the 5 classes neither old nor new, first 'e'"),
+        (
+            {"known_classes": [0], "unknown_classes": [1, 2, 3]},
+            "lists 1 of the 5 classes neither as old nor as new, first 'e'",
+        ),
         ({"known_classes": [0, 1], "unknown_classes": [1, 2, 3, 4]}, "'b' both as old and as new"),
         ({"known_classes": [0, 0], "unknown_classes": [1, 2, 3, 4]}, "names a class twice"),
-        ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is no class"),
+        ({"known_classes": [0, 5], "unknown_classes": [1, 2, 3, 4]}, "has '5', which is not a class"),
         ({"known_classes": [-1], "unknown_classes": [0, 1, 2, 3, 4]}, "has '-1'"),
         ({"known_classes": [True], "unknown_classes": [0, 2, 3, 4]}, "has 'True'"),
         ({"known_classes": [0.0], "unknown_classes": [1, 2, 3, 4]}, "has '0.0'"),
         ({"known_classes": ["x"], "unknown_classes": [1, 2, 3, 4]}, "has 'x'"),
         ({"known_classes": "abc", "unknown_classes": [1, 2]}, "must be a list"),
         ({"known_classes": [], "unknown_classes": [0, 1, 2, 3, 4]}, "0 old and 5 new"),
-        ({"known": [0]}, "no split of classes"),
-        ([1, 2], "no split of classes"),
+        ({"known": [0]}, "not a split of classes"),
+        ([1, 2], "not a split of classes"),
         (b"{", "not JSON"),
         (b"", "neither JSON nor a readable pickle"),
         (b"\x80\x04", "neither JSON nor a readable pickle"),
@@ -197,9 +200,11 @@ def test_an_imported_split_is_a_protocol_of_the_dataset(tmp_path: Path, cli, no_
 def test_a_split_of_another_dataset_is_refused(tmp_path: Path, cli, no_data: Path) -> None:
     file = tmp_path / "split.json"
     file.write_text(json.dumps(published_like("fgvc-aircraft", 50)))
-    assert "neither old nor new" in cli("data", "split", "import", "--format", "ssb", file, "stanford-cars").stderr
+    assert "neither as old" in cli("data", "split", "import", "--format", "ssb", file, "stanford-cars").stderr
     file.write_text(json.dumps(published_like("stanford-cars", 98)))
-    assert "no class of this dataset" in cli("data", "split", "import", "--format", "ssb", file, "fgvc-aircraft").stderr
+    assert (
+        "not a class of this dataset" in cli("data", "split", "import", "--format", "ssb", file, "fgvc-aircraft").stderr
+    )
 
 
 def test_a_damaged_kept_protocol_is_one_sentence(tmp_path: Path, cli, no_data: Path) -> None:

@@ -80,7 +80,7 @@ def test_what_is_no_checkpoint_is_told_and_does_not_stay_in_the_way(tmp_path: Pa
             (tmp_path / name / "deep").mkdir(parents=True)
     notes: list[str] = []
     assert checkpoint.load_latest(tmp_path, notes.append) is None
-    assert [note.rpartition("; ")[2] for note in notes] == ["the one before it serves.", "training starts over."]
+    assert [note.rpartition("; ")[2] for note in notes] == ["the one before it is used.", "training starts over."]
     for value in (1, 2):
         checkpoint.save_latest(tmp_path, state(value))
     back = checkpoint.load_latest(tmp_path, notes.append)

@@ -133,7 +133,7 @@ def test_losses_that_are_no_dictionary_are_refused(given: Tensor | None) -> None
         def losses(self, batch: Batch) -> dict[str, Tensor]:
             return given  # type: ignore[return-value]
 
-    with pytest.raises(TrainingError, match=r"losses\(\) of Single gave .*, not a dictionary"):
+    with pytest.raises(TrainingError, match=r"losses\(\) of Single returned .*, not a dictionary"):
         run(Single)
 
 

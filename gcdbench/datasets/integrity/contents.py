@@ -1,4 +1,4 @@
-"""A short name for what is in a dataset: two folders that are called alike are told apart by it."""
+"""A short name for what is in a dataset: it tells two folders of the same name apart."""
 
 from __future__ import annotations
 

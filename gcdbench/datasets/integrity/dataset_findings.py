@@ -24,7 +24,7 @@ from gcdbench.splits.manifest import ROLES, make_split
 from gcdbench.splits.protocol import Protocol
 
 IMBALANCE = 10.0
-"""Ratio of the largest to the smallest class from which on it is worth a note."""
+"""Ratio of the largest to the smallest class above which it is worth a note."""
 
 Roles = NDArray[np.str_]
 
@@ -103,7 +103,8 @@ def duplicate_findings(source: DatasetSource, scan: Scan, roles: Roles) -> Itera
     leak = find_leak(hex_digests(scan.digests), np.where(scan.readable, roles, ""))
     if len(leak):
         message = (
-            f"{len(leak)} test images are byte for byte labelled ones, so that a score on the test part counts them"
+            f"{len(leak)} test images are byte for byte copies of labelled ones, so a score on the test part counts "
+            "them"
         )
         yield Finding(level="warning", kind="test-as-labelled", message=message, groups=leak.pairs(source.keys))
 
@@ -149,7 +150,7 @@ def group_findings(source: DatasetSource, roles: Roles) -> Iterable[Finding]:
 
 
 def remarks(source: DatasetSource) -> Iterable[Finding]:
-    """What was said when the dataset was opened, and how many images have no class."""
+    """What was reported when the dataset was opened, and how many images have no class."""
     for remark in source.remarks:
         yield Finding(level=remark.level, kind=remark.kind, message=remark.message)
     if unknown := int(np.sum(source.labels == UNKNOWN)):

@@ -1,4 +1,4 @@
-"""Findings about single images: files that cannot be read, odd modes and sizes, blank ones, and what lies beside."""
+"""Findings about single images: files that cannot be read, odd modes and sizes, blank ones, and other files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def blank_images(source: DatasetSource, scan: Scan) -> Iterable[Finding]:
 
 
 def ignored_files(source: DatasetSource) -> Iterable[Finding]:
-    """Hidden files, links in a loop and other things beside the images."""
+    """Hidden files, links in a loop and other things among the images."""
     ignored = source.raw.ignored if isinstance(source.raw, FileReader) else ()
     for reason in sorted({item.reason for item in ignored}):
         names = [item.key for item in ignored if item.reason == reason]

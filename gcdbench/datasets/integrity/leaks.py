@@ -42,7 +42,7 @@ class TestLeak:
             return ""
         listed = "; ".join(f"{test} is {labelled}" for test, labelled in self.pairs(names)[:_SHOWN])
         more = f" and {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
-        return f"{len(self)} test images are byte for byte labelled ones: {listed}{more}"
+        return f"{len(self)} test images are byte for byte copies of labelled ones: {listed}{more}"
 
 
 def find_leak(sha256: Sequence[str], roles: NDArray[np.str_]) -> TestLeak:

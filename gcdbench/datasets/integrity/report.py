@@ -47,7 +47,7 @@ class Report:
         return {**table, "facts": dict(self.facts), "ok": self.ok}
 
     def to_text(self, shown: int = 10) -> str:
-        """Text with at most ``shown`` samples or groups a finding."""
+        """Text with at most ``shown`` samples or groups per finding."""
         lines = [f"{self.check} of {self.dataset}: {self.images:,} images in {self.location}"]
         lines += [f"  {name}: {_plain(value)}" for name, value in self.facts.items()]
         for finding in self.sorted():

@@ -132,5 +132,5 @@ def _frames(image: Image.Image) -> int:
 
 
 def _is_deep_png(data: bytes) -> bool:
-    # Pillow gives 16-bit colour as 8-bit without a word; the depth stands in the file's header.
+    # Pillow gives 16-bit colour as 8-bit silently; the depth is in the file's header.
     return data[:8] == _PNG and len(data) > 24 and data[24] == 16

@@ -34,7 +34,7 @@ def verify(
 
 
 def checksum_findings(source: DatasetSource, cache: Path | None, progress: Progress | None) -> Iterable[Finding]:
-    """Checksums of the published files that lie here; unpacked folders have none."""
+    """Checksums of the published files that are here; unpacked folders have none."""
     here = Path(source.location.partition(" and ")[0])
     folders = [here, here.parent, here.parent.parent]
     checked = 0

@@ -150,7 +150,7 @@ def check_images(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[A
 
 
 def check_labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], part: str) -> None:
-    """Refuse a label array that is missing or is not one whole number an image."""
+    """Refuse a label array that is missing or is not one whole number per image."""
     name = f"{part}_labels"
     if name not in shapes:
         raise DataError(f"{file} has no array '{name}'; it holds {', '.join(sorted(shapes))}.")
@@ -158,7 +158,7 @@ def check_labels(file: Path, shapes: dict[str, tuple[tuple[int, ...], np.dtype[A
     if not np.issubdtype(dtype, np.integer) or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
         raise DataError(
             f"{file}: '{name}' is {dtype} of shape {shape}, expected whole numbers of shape (N, 1).",
-            hint="Sets with several labels an image cannot be used for category discovery.",
+            hint="Sets with several labels per image cannot be used for category discovery.",
         )
 
 

@@ -92,7 +92,7 @@ def scan_folder(
 def read_folder(
     root: Path, card: DatasetCard, layout: Layout, listing: Listing, *, test: tuple[Path, Listing] | None = None
 ) -> DatasetSource:
-    """The dataset that lies below ``root``. Without classes in the card they are the names of the folders, sorted.
+    """The dataset below ``root``. Without classes in the card they are the names of the folders, sorted.
 
     ``test`` is a second folder, which holds the test part, and what was found in it.
     """
@@ -123,7 +123,7 @@ def read_folder(
         )
     for sample, label in zip(samples, labels, strict=True):
         if label not in index:
-            reason = "in a folder that is no class" if label else "not in a class folder"
+            reason = "in a folder that is not a class" if label else "not in a class folder"
             ignored.append(IgnoredFile(key=sample.key, reason=reason if sample.place.part else "in no part"))
     chosen = [samples[position] for position in kept]
     return DatasetSource(

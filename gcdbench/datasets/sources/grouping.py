@@ -15,7 +15,7 @@ from gcdbench.datasets.sources.walk import FileReader
 
 DICOM_PREFIX = "dicom:"
 _HINT = (
-    "Use groups=parent (the folder that an image lies in), a pattern with a named group such as "
+    "Use groups=parent (the folder that an image is in), a pattern with a named group such as "
     "groups='(?P<group>P[0-9]+)', or groups=dicom:PatientID."
 )
 
@@ -38,7 +38,7 @@ def make_groups(
         raise DataError(f"'groups={how}' gives none of the {len(keys):,} images a group.", hint=_HINT)
     remarks = []
     if alone := names.count(""):
-        message = f"{alone:,} of {len(keys):,} images belong to no group under 'groups={how}' and stand alone"
+        message = f"{alone:,} of {len(keys):,} images belong to no group under 'groups={how}' and count alone"
         remarks.append(Remark(kind="groups", level="warning", message=message))
     groups = np.array([name or f"alone: {key}" for name, key in zip(names, keys, strict=True)])
     count = len(np.unique(groups))
@@ -57,7 +57,7 @@ def missing_groups(places: Sequence[Place]) -> tuple[Remark, ...]:
         return ()
     folders = sum(map(len, several.values()))
     message = (
-        f"{len(several)} class folders hold {folders:,} sub-folders, whose images may come to both sides of the split; "
+        f"{len(several)} class folders hold {folders:,} sub-folders, whose images may be on both sides of the split; "
         "if a sub-folder is a patient, add --dataset-set groups=parent"
     )
     return (Remark(kind="no-groups", level="warning", message=message),)
@@ -69,7 +69,7 @@ def _matched_names(pattern: str, keys: Sequence[str]) -> list[str]:
     except re.error as error:
         raise DataError(f"'groups={pattern}' is not a pattern: {error}.", hint=_HINT) from None
     if "group" not in compiled.groupindex:
-        raise DataError(f"'groups={pattern}' has no part that is named 'group'.", hint=_HINT)
+        raise DataError(f"'groups={pattern}' has no part named 'group'.", hint=_HINT)
     found = (compiled.search(key) for key in keys)
     return [(match["group"] or "") if match is not None else "" for match in found]
 

@@ -1,4 +1,4 @@
-"""ImageNet-100: a hundred classes of an ImageNet folder, named by the card or by a list of the user's own."""
+"""ImageNet-100: a hundred classes of an ImageNet folder, named by the card or by the user's own list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcdbench.datasets.sources.own import safe_name
 
 
 def make_imagenet_subset(request: DatasetRequest) -> DatasetSource:
-    """``train/<synset>`` and ``val/<synset>``; other classes beside are not looked at.
+    """``train/<synset>`` and ``val/<synset>``; other classes are ignored.
 
     Option ``classes`` names a file with one synset per line, for one of the other selections of classes.
     """
@@ -37,7 +37,7 @@ def make_imagenet_subset(request: DatasetRequest) -> DatasetSource:
     source = scan_folder(root, card, test_root=test_root, only_classes=True)
     if test_root is not None:
         return source
-    message = f"{root.parent / 'val'} has no folders of classes, so that there is no test part"
+    message = f"{root.parent / 'val'} has no class folders, so there is no test part"
     return replace(source, remarks=(*source.remarks, Remark(kind="parts", level="warning", message=message)))
 
 
@@ -47,7 +47,9 @@ def _with_classes(card: DatasetCard, file: Path) -> DatasetCard:
     wrong = [name for name in names if not re.fullmatch(r"n\d{8}", name)]
     if wrong or len(set(names)) != len(names) or len(names) < 2:
         what = (
-            f"'{wrong[0]}' is no synset (n and eight digits)" if wrong else f"it has {len(set(names))} different ones"
+            f"'{wrong[0]}' is not a synset (n and eight digits)"
+            if wrong
+            else f"it has {len(set(names))} different ones"
         )
         raise DataError(f"{file} is not a list of synsets, one per line: {what}.")
     return replace(

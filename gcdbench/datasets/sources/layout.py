@@ -19,7 +19,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a file lies: its class and part ("" where it has none), and its folders below the class folder."""
+    """Where a file is: its class and part ("" where it has none), and its folders below the class folder."""
 
     label: str = ""
     part: str = "train"
@@ -50,7 +50,7 @@ class Layout:
 
 @dataclass(kw_only=True)
 class _Top:
-    """A folder at the top: how many images lie in it directly, and the sub-folders that hold more."""
+    """A folder at the top: how many images are in it directly, and the sub-folders that hold more."""
 
     direct: int = 0
     below: set[str] = field(default_factory=set)
@@ -72,13 +72,13 @@ def understand(root: Path, keys: Iterable[str], *, layout: str | None = None, pa
     if layout == "parts" or len(named) == len(tops):
         if layout == "parts" and (unknown := sorted(set(tops) - set(named))):
             raise DataError(
-                f"'{unknown[0]}' in {root} is no name of a part.", hint=f"Say which is which: {_example(tops)}."
+                f"'{unknown[0]}' in {root} is not the name of a part.", hint=f"Say which is which: {_example(tops)}."
             )
         return _with_parts(root, tops, named)
     if len(named) > 1 or any(len(tops[name].below) > 1 for name in named):
         others = _listed(set(tops) - set(named))
         raise DataError(
-            f"{root} holds {_listed(named)}, which look like parts of a dataset, beside {others}, which do not.",
+            f"{root} holds {_listed(named)}, which look like parts of a dataset, next to {others}, which do not.",
             hint=f"Say which folders are parts, the others are then left out: --dataset-set parts={_pairs(named)}; or "
             "that all of them are classes: --dataset-set layout=classes.",
         )
@@ -148,7 +148,7 @@ def _with_parts(root: Path, tops: Mapping[str, _Top], parts: Mapping[str, str]) 
 
 
 def _tops(keys: Iterable[str]) -> dict[str, _Top]:
-    """The folders at the top that hold images, sorted; a picture beside the folders belongs to none."""
+    """The folders at the top that hold images, sorted; a picture next to the folders belongs to none."""
     tops: dict[str, _Top] = {}
     for key in keys:
         folders = key.split("/")[:-1]
@@ -165,7 +165,7 @@ def _shared_folders(tops: Mapping[str, _Top]) -> list[str]:
     """Names of sub-folders that recur in more than half of the folders at the top, where most names do, else nothing.
 
     Patients below classes have names of their own; classes below patients, sites or magnifications recur, though a site
-    may lack a class and a stray image may lie beside them.
+    may lack a class and a stray image may be next to them.
     """
     if 2 * sum(top.direct > 0 for top in tops.values()) > len(tops):
         return []

@@ -133,5 +133,5 @@ def _ordered(names: set[str]) -> tuple[str, ...]:
 def _part(file: Path, line: int, name: str) -> str:
     part = part_of(name)
     if part is None:
-        raise DataError(f"{file}, line {line}: the part '{name}' is none of {', '.join(PART_NAMES)}.")
+        raise DataError(f"{file}, line {line}: the part '{name}' is not one of {', '.join(PART_NAMES)}.")
     return part

@@ -69,7 +69,7 @@ def read_lines(file: Path) -> list[str]:
             f"{file} cannot be read: {error.strerror or error}.", hint="Unpack the whole archive; its lists are needed."
         ) from None
     except UnicodeDecodeError:
-        raise DataError(f"{file} is not a text.", hint="It may be damaged: unpack the archive again.") from None
+        raise DataError(f"{file} is not a text file.", hint="It may be damaged: unpack the archive again.") from None
     return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
 
 

@@ -24,7 +24,7 @@ def made_card(name: str, location: str) -> DatasetCard:
     """A card for data that came without one; classes are filled in once they are known."""
     return DatasetCard(
         name=name,
-        title=f"data of the user's own in {location}",
+        title=f"the user's own data in {location}",
         modality="unknown",
         classes=(),
         licence="unknown",
@@ -40,14 +40,14 @@ def safe_name(text: str) -> str:
 
 
 def skips_unreadable(request: DatasetRequest) -> bool:
-    """Whether images that cannot be read shall be left out instead of stopping everything."""
+    """Whether images that cannot be read are to be left out instead of stopping everything."""
     return choose_option(request, "on_unreadable", ("stop", "skip")) == "skip"
 
 
 def finish(source: DatasetSource, request: DatasetRequest, place_of: Callable[[str], Place]) -> DatasetSource:
     """Decoder, groups and left-out images as the files and the user's options ask for.
 
-    ``place_of(key)`` tells where a file lies, for groups by folder.
+    ``place_of(key)`` tells where a file is, for groups by folder.
     """
     reader = source.raw
     assert isinstance(reader, FileReader)

@@ -41,7 +41,7 @@ def _coordinates(size: int) -> tuple[Field, Field]:
 
 
 def _folds(index: IntArray, x: Field, y: Field, coarse: Field) -> Field:
-    """Relative brightness of mucosal folds: bent ridges in one direction an image, faint or strong."""
+    """Relative brightness of mucosal folds: bent ridges in one direction per image, faint or strong."""
     amount = uniform(index, 30, 3)[:, :, None, None]
     cosine, sine = direction(index, 31)
     phase = (x * cosine + y * sine) * between(amount[:, 0], 0.8, 2.4) + coarse * np.float32(1.8) + amount[:, 1]

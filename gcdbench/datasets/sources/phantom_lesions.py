@@ -80,7 +80,7 @@ PATTERNS: tuple[Callable[[Field, Field], Field], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Lesion:
-    """One lesion an image, all (n, S, S): soft cover in [0, 1], shading and pattern as relative brightness."""
+    """One lesion per image, all (n, S, S): soft cover in [0, 1], shading and pattern as relative brightness."""
 
     cover: Field
     shading: Field

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Field = NDArray[np.float32]
-"""(n, S, S): one value a pixel."""
+"""(n, S, S): one value per pixel."""
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 _SAMPLE = np.uint64(0xD1B54A32D192ED03)

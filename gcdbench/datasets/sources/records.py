@@ -100,7 +100,7 @@ def _labels(file: Path, label_bytes: int, classes: int) -> IntArray:
     size = file.stat().st_size
     if size == 0 or size % length:
         raise DataError(
-            f"{file} has {size:,} bytes, which is no whole number of records of {length:,} bytes.",
+            f"{file} has {size:,} bytes, which is not a whole number of records of {length:,} bytes.",
             hint="It is cut off, or not of the binary edition: fetch it again.",
         )
     labels = _records(str(file), label_bytes)[:, label_bytes - 1].astype(np.int64)

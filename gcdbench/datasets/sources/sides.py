@@ -93,7 +93,7 @@ def _remarks(sides: list[DatasetSource], kept: list[np.ndarray]) -> tuple[Remark
     if not left:
         return ()
     return (
-        Remark(kind="sides", message=f"{left:,} labelled images lie among the unlabelled ones, too; they count once"),
+        Remark(kind="sides", message=f"{left:,} labelled images are among the unlabelled ones, too; they count once"),
     )
 
 

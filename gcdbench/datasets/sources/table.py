@@ -72,11 +72,11 @@ def _decoded(file: Path) -> str:
         text = data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{file} is not a text in UTF-8 or UTF-16: {error.reason} at byte {error.start:,}.",
+            f"{file} is not text in UTF-8 or UTF-16: {error.reason} at byte {error.start:,}.",
             hint="Save it again as 'CSV UTF-8' in your spreadsheet.",
         ) from None
     if "\0" in text:
-        raise DataError(f"{file} is not a table: it holds characters that no text has.")
+        raise DataError(f"{file} is not a table: it holds characters that no text file has.")
     return text
 
 
@@ -105,7 +105,7 @@ def _positions(
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for column in columns:
-        say = "" if chosen is None else f", or say which it is: --dataset-set {column.name}=COLUMN"
+        say = "" if chosen is None else f", or say which one it is: --dataset-set {column.name}=COLUMN"
         chosen = chosen or {}
         wanted = Column(name=chosen[column.name]) if column.name in chosen else column
         positions = _candidates(header, wanted)

@@ -1,4 +1,4 @@
-"""Finding image files below a folder, whatever else lies there, and reading them."""
+"""Finding image files below a folder, whatever else is there, and reading them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class IgnoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileReader:
-    """Reads samples from files below ``root``; ``raw`` of every dataset that lies in files. Picklable.
+    """Reads samples from files below ``root``; ``raw`` of every dataset stored in files. Picklable.
 
-    ignored: what was found beside the images, for the audit; size: bytes of all files together.
+    ignored: what else was found, for the audit; size: bytes of all files together.
     """
 
     root: str
@@ -88,13 +88,13 @@ def fingerprint(root: Path, files: Iterable[FoundFile], *extra: str) -> str:
 
 
 def file_stamp(path: Path) -> str:
-    """Size and times of one file, as a text."""
+    """Size and times of one file, as a string."""
     status = path.stat()
     return f"{path}\t{status.st_size}\t{_stamp(status)}"
 
 
 def found_file(root: Path, key: str) -> FoundFile:
-    """One file that a list names; raises OSError when it is not there, or is no regular file."""
+    """One file that a list names; raises OSError when it is not there, or is not a regular file."""
     status = (root / key).stat()
     require_regular(status)
     return FoundFile(key=key, size=status.st_size, stamp=_stamp(status))

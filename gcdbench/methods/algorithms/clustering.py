@@ -17,7 +17,7 @@ from gcdbench.core.arrays import IntArray
 Floats = NDArray[np.float32]
 
 _CELLS = 20_000_000
-"""Points × centres × starts that are looked at together; bounds the memory at about 80 MB an array."""
+"""Points × centres × starts that are looked at together; bounds the memory at about 80 MB per array."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""DCCL's concepts: which communities count, where they lie, how they move, and the batches that show them."""
+"""DCCL's concepts: which communities count, where they are, how they move, and the batches that show them."""
 
 from __future__ import annotations
 

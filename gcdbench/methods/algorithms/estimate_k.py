@@ -2,7 +2,7 @@
 
 ``gcd`` is GCD's search: a K at which plain k-means agrees well with the labels. Merging an old class with a new one
 costs it nothing, and every split of an old class costs it much.
-``granularity`` asks how tightly k-means fits the labelled images with one centre a class, and takes the smallest K at
+``granularity`` asks how tightly k-means fits the labelled images with one centre per class, and takes the smallest K at
 which the unlabelled images are fitted as tightly. It needs no agreement between clusters and classes.
 """
 

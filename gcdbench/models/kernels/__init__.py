@@ -1,7 +1,7 @@
 """A small C kernel that makes views about ten times as fast as torch's operators; everything works without it.
 
-``make_views`` uses it where it can be had, ``describe_kernels`` says what this process uses; nothing else outside this
-package touches compiled code.
+``make_views`` uses it where it is available, ``describe_kernels`` says what this process uses; nothing else outside
+this package touches compiled code.
 """
 
 from gcdbench.models.kernels.loader import KernelsInUse, describe_kernels, kernels_in_use, kernels_key, kernels_note

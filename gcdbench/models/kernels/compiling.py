@@ -49,7 +49,7 @@ def find_compiler() -> list[str]:
     try:
         command = shlex.split(given)
     except ValueError as error:
-        raise CannotCompile(f"CC is '{given}', which is no command ({error})") from None
+        raise CannotCompile(f"CC is '{given}', which is not a command ({error})") from None
     if shutil.which(command[0]) is None:
         raise CannotCompile(f"CC is '{given}', and there is no '{command[0]}'")
     return command
@@ -62,13 +62,13 @@ def source_digest() -> str:
 
 def library_name(command: list[str]) -> str:
     """Name of the library that ``command`` makes of these sources for this processor."""
-    asked = _run([*command, "--version"], "does not even tell its version", timeout=60)
+    asked = _run([*command, "--version"], "does not even print its version", timeout=60)
     parts = (_sources(), " ".join(command[1:]).encode(), asked, processor().encode())
     return f"{hashlib.sha256(bytes(1).join(parts)).hexdigest()[:16]}.so"
 
 
 def build(command: list[str], path: Path) -> None:
-    """Compile into ``path``, once a child process has survived a trial of the result; its hash lies beside it.
+    """Compile into ``path``, once a child process has survived a trial of the result; its hash is stored next to it.
 
     An instruction that the processor advertises and does not have would end the process that tries it.
     """
@@ -97,7 +97,7 @@ def intact(path: Path) -> bool:
 
 
 def hash_file(path: Path) -> Path:
-    """The file beside a library that holds its hash."""
+    """The file next to a library that holds its hash."""
     return path.with_name(f"{path.name}.sha256")
 
 

@@ -1,8 +1,8 @@
 """Find, build and load the C kernels, once per machine and user; without a C compiler nothing is lost but speed.
 
-The library lies in the cache directory under a name that holds the source, the compiler and the processor. It is code,
-so it is loaded only from where nobody else can have put it: a cache that others can write, as a group may share one,
-is passed over, and the process builds a library for itself in a folder of its own.
+The library is stored in the cache directory under a name that holds the source, the compiler and the processor. It is
+code, so it is loaded only from where nobody else can have put it: a cache that others can write, as a group may share
+one, is passed over, and the process builds a library for itself in a folder of its own.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def kernels_note() -> str | None:
 
 
 def load_kernels() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where they cannot be had. Only this package may call it."""
+    """The compiled kernels, or None where they are not available. Only this package may call it."""
     return _obtain()[0]
 
 
@@ -78,7 +78,7 @@ def _obtain() -> tuple[ctypes.CDLL | None, KernelsInUse]:
         library, note = _load()
     except (CannotCompile, OSError) as error:
         reason = str(error).rstrip(".")
-        note = f"Views are made by torch's own operators, about ten times as slowly, because {reason}."
+        note = f"Views are made by torch's own operators, about ten times more slowly, because {reason}."
         return None, KernelsInUse(name="torch", key="torch", note=f"{note} ({SWITCH}=0 asks for that.)")
     return library, KernelsInUse(name="native", key=f"native-{source_digest()}", note=note)
 
@@ -96,7 +96,7 @@ def _load() -> tuple[ctypes.CDLL, str]:
                 build(command, path)
             return ctypes.CDLL(str(path)), ""
         except (OSError, GCDBenchError) as error:
-            problem = f"'{folder}' is of no use ({getattr(error, 'strerror', None) or error})"
+            problem = f"'{folder}' cannot be used ({getattr(error, 'strerror', None) or error})"
     # mkdtemp's folders are for their user alone. Once loaded a library needs its file no longer.
     with tempfile.TemporaryDirectory(prefix="gcdbench-kernels-") as private:
         build(command, Path(private) / name)
@@ -111,4 +111,4 @@ def _refuse(folder: Path) -> str:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         return f"'{folder}' cannot be made ({error.strerror or error})"
-    return "" if only_mine(folder) else f"others than its owner can write '{folder}' or a folder above it"
+    return "" if only_mine(folder) else f"users other than its owner can write to '{folder}' or a folder above it"

@@ -10,11 +10,11 @@ ROOT = 0
 
 
 def only_mine(path: Path) -> bool:
-    """Whether nobody but this user, and the administrator, can have put what lies at ``path`` there.
+    """Whether nobody but this user, and the administrator, can have put what is at ``path`` there.
 
     It and every folder above it, before and after links are followed, must belong to the user or to root and be
     writable for nobody else. A folder that everybody may write but where nobody may replace another's files (the
-    sticky bit, as on /tmp) may lie further up, not directly above.
+    sticky bit, as on /tmp) may be further up, not directly above.
     """
     if not hasattr(os, "getuid"):  # what Windows allows whom is not told by these bits
         return False
@@ -30,7 +30,7 @@ def only_mine(path: Path) -> bool:
 def _mine(status: os.stat_result, *, sticky_is_enough: bool) -> bool:
     if status.st_uid not in (os.getuid(), ROOT):
         return False
-    if stat.S_ISLNK(status.st_mode):  # a link's bits mean nothing; who may replace it is told by its folder
+    if stat.S_ISLNK(status.st_mode):  # a link's bits mean nothing; its folder says who may replace it
         return True
     others = bool(status.st_mode & stat.S_IWOTH)
     group = bool(status.st_mode & stat.S_IWGRP) and not _own_group(status.st_gid)

@@ -1,4 +1,4 @@
-"""The one kernel there is, called on numpy arrays, its work shared between torch's number of threads."""
+"""The only kernel, called on numpy arrays, its work shared between torch's number of threads."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def named_maps(method: object, tail: TailOutput) -> dict[str, Tensor]:
 def attention_maps(model: Model, method: object, store: Pixels, ids: IntArray) -> dict[str, Maps]:
     """Maps by name, each (N, h, w), of the test views of ``ids``; the method's own first where it has one.
 
-    ``method`` is the run's, with the model's weights, or None where its code is not at hand.
+    ``method`` is the run's, with the model's weights, or None where its code is not available.
     """
     parts: dict[str, list[Maps]] = {}
     with torch.no_grad():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Point:
     """A mean with its interval, and the published value where there is one.
 
-    over_images: the interval is of one run, over its images, and says nothing of other seeds.
+    over_images: the interval is of one run, over its images, and says nothing about other seeds.
     """
 
     label: str
@@ -61,7 +61,7 @@ def _colour(score: str, index: int) -> str:
 
 
 def draw_bars(panels: Sequence[Panel]) -> Figure:
-    """One set of axes a panel; bars are measured means with 95 % intervals, diamonds published values."""
+    """One set of axes per panel; bars are measured means with 95 % intervals, diamonds published values."""
     longest = max((len(points) for panel in panels for points in panel.series.values()), default=1)
     columns = 2 if len(panels) > 1 and longest <= 5 else 1
     figure, axes = new_figure(columns, -(-len(panels) // columns), width=max(4.0, 0.75 * longest + 1.5), height=2.6)
@@ -91,7 +91,7 @@ def draw_bars(panels: Sequence[Panel]) -> Figure:
 
 
 def draw_curves(panels: Sequence[Panel]) -> Figure:
-    """One panel a setting; error bars are 95 % intervals, diamonds published values."""
+    """One panel per setting; error bars are 95 % intervals, diamonds published values."""
     columns = min(4, max(1, len(panels)))
     rows = -(-len(panels) // columns)
     figure, axes = new_figure(columns, rows, width=2.7, height=2.4)

@@ -28,7 +28,7 @@ class Example:
 
 
 def _small(pixels: Pixels) -> Pixels:
-    """At most ``SIDE`` pixels wide: a figure of twenty images shall stay a small file."""
+    """At most ``SIDE`` pixels wide: a figure of twenty images should stay a small file."""
     from PIL import Image
 
     if len(pixels) <= SIDE:

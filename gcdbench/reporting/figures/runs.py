@@ -19,7 +19,7 @@ TSNE_SAMPLES = 2000
 
 
 def draw_confusion(matrix: NDArray[np.int64], classes: Sequence[str], k_old: int, title: str) -> Figure:
-    """(C, C + 1) counts after the Hungarian map, rows in percent of their class; lines part old from new.
+    """(C, C + 1) counts after the Hungarian map, rows in percent of their class; lines separate old from new.
 
     The last column (clusters mapped to no class) is shown only when it holds something.
     """

@@ -76,7 +76,7 @@ def _names(table: ResultTable) -> dict[str, str]:
 
 
 def bar_figure(table: ResultTable) -> Figure:
-    """Bars of every row with runs, one panel a column; columns without a run are named below."""
+    """Bars of every row with runs, one panel per column; columns without a run are named below."""
     panels, empty = [], []
     for column in table.columns:
         rows = [row for row in table.rows if any(table.entry(row.key, column.key, s).mean is not None for s in SHOWN)]
@@ -94,19 +94,19 @@ def bar_figure(table: ResultTable) -> Figure:
         else:
             empty.append(column.title)
     if not panels:
-        raise ConfigError(f"No run of suite '{table.name}' is there yet.")
+        raise ConfigError(f"There is no run of suite '{table.name}' yet.")
     figure = draw_bars(panels)
     not_run = f" Not run: {', '.join(empty)}." if empty else ""
     add_caption(
         figure,
         f"{table.caption} In brackets: number of seeds. Lines: 95 % interval over seeds; pale, where there is one: "
-        f"over its images.{not_run}",
+        f"over the images.{not_run}",
     )
     return figure
 
 
 def curve_figure(table: ResultTable, suite: Suite) -> Figure:
-    """Curves of every setting that a suite sweeps, one panel a setting and column."""
+    """Curves of every setting that a suite sweeps, one panel per setting and column."""
     panels = []
     for column in table.columns:
         for group in dict.fromkeys(row.group for row in suite.rows if row.group):
@@ -123,7 +123,7 @@ def curve_figure(table: ResultTable, suite: Suite) -> Figure:
     if not panels:
         raise ConfigError(f"Suite '{suite.name}' has no swept setting with runs.")
     figure = draw_curves(panels)
-    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; where there is one, over its images.")
+    add_caption(figure, f"{table.caption} Lines: 95 % interval over seeds; of a single run, over its images.")
     return figure
 
 
@@ -175,7 +175,9 @@ def embedding_figure(directory: RunDirectory, evaluation: str = "transductive") 
     known = record.files.get(f"{EMBEDDINGS}/{evaluation}.npz")
     arrays = load_arrays(file, known.sha256 if known else None)
     if not np.array_equal(arrays["ids"], scored.ids):
-        raise ConfigError(f"The embedding of run '{directory.path.name}' is not of the samples that were scored.")
+        raise ConfigError(
+            f"The embedding of run '{directory.path.name}' does not belong to the samples that were scored."
+        )
     chosen = sample_evenly(len(scored.ids))
     k_old = int(scored.is_old.sum())
     names = _classes(record, len(scored.is_old))

@@ -55,7 +55,7 @@ def discover(
     listener: Listener = ignore,
     **settings: object,
 ) -> Discovery:
-    """Sort images that nobody has labelled, beside labelled images of known classes.
+    """Sort unlabelled images, with the help of labelled images of known classes.
 
     ``labelled`` is a folder of class folders or a CSV file with path and label; ``unlabelled`` a folder or a list.
     Without ``k``, the number of clusters with the known classes, it is estimated. ``out`` gets predictions.csv,

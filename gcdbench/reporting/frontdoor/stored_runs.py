@@ -30,7 +30,7 @@ NAMED = (
 )
 """The first columns of a DataFrame of results."""
 IDENTITY = ("views", "augmentation", "precision", "manifest_sha256", "weights_sha256", "method_version")
-"""Parts of an identity that have a column of their own beside a run's settings."""
+"""Parts of an identity that have a column of their own in addition to a run's settings."""
 
 
 def results(runs: PathLike = "runs", evaluation: str = TRANSDUCTIVE) -> pd.DataFrame:

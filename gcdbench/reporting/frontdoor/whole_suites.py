@@ -35,7 +35,8 @@ def sweep(
     parallel: int | None = None,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Run what is missing of a suite and return its runs as :func:`results` does, with the errors of those that failed.
+    """Run what is missing from a suite and return its runs as :func:`results` does, with the errors of those that
+    failed.
 
     ``suite`` is a name (``gcdbench list suites``) or a TOML file.
     """

@@ -33,7 +33,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Discovered:
-    """The unlabelled images with what was said of them.
+    """The unlabelled images with what was predicted for them.
 
     cluster: 0 .. K − 1; confidence: 0 to 1, not a number where there is none; unlike: whether an image is unlike
     everything seen.

@@ -22,7 +22,7 @@ SMALLER, LEAST = 0.8, 24
 
 @dataclass(frozen=True, kw_only=True)
 class Sheets:
-    """Thumbnail number i lies in sheet i // PER_SHEET, row by row. pictures: JPEG as ``data:`` addresses."""
+    """Thumbnail number i is in sheet i // PER_SHEET, row by row. pictures: JPEG as ``data:`` addresses."""
 
     side: int
     count: int

@@ -1,4 +1,4 @@
-"""Who stands where: one board per dataset and protocol, one row per experiment."""
+"""The standings: one board per dataset and protocol, one row per experiment."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Board:
 
     @property
     def has_settings(self) -> bool:
-        """Whether any row needs its settings to be told from another."""
+        """Whether any row needs its settings to be distinguished from another."""
         return any(row.settings for row in self.rows)
 
 

@@ -60,7 +60,7 @@ def possible_counts(scores: Mapping[str, Rounded], sizes: Sizes, runs: int = 1) 
 
 
 def possible_shares(scores: Mapping[str, Rounded], sizes: Sizes) -> bool:
-    """The same with fractions of images: what a mean over ever more runs comes to."""
+    """The same with fractions of images: what a mean over more and more runs approaches."""
     return _fits(scores, sizes, 1, whole=False)
 
 
@@ -95,7 +95,8 @@ def judge_counts(rows: Sequence[ReportedRow], sizes: Mapping[str, Mapping[str, S
 
 
 def count_findings(verdicts: Sequence[CountVerdict], claimed: str | None = None) -> list[str]:
-    """A sentence about each row that is no single run's on any D_u whose w would do; verdicts of a row stand together.
+    """A sentence about each row that cannot be a single run on any D_u whose w would do; verdicts of a row stand
+    together.
 
     claimed: the protocol that the table says it follows; only its D_u is asked then.
     """

@@ -117,7 +117,7 @@ def _audit_group(
     table: str, dataset: str, rows: list[ReportedRow], expected: Mapping[str, float]
 ) -> tuple[list[RowVerdict], GroupVerdict, list[str]]:
     shares = [allowed_share(*_printed(row)) for row in rows]
-    # A row that repeats another one's three numbers is no second witness.
+    # A row that repeats another one's three numbers is not a second witness.
     distinct = {tuple(printed.value for printed in _printed(row)): s for row, s in zip(rows, shares, strict=True)}
     agreed, votes = consensus([share for share in distinct.values() if share])
     if votes < 2:

@@ -76,7 +76,7 @@ def build_report(
 
 
 def _settings(records: Sequence[CellRecord], manager: PluginManager) -> dict[str, str]:
-    """By a run's settings: what tells it from others of its name."""
+    """By a run's settings: what distinguishes it from others of its name."""
     groups = group_replicates(record for record in records if record.settings)
     told = telling_settings(groups, manager)
     return {record.settings: told[key] for key, members in groups.items() for record in members}
@@ -89,7 +89,7 @@ def _finding(sentences: Sequence[str]) -> Section:
     )
     text = (
         "Accuracies are percent of D_u (the unlabelled training images) under one Hungarian map (v2): All, Old, New. "
-        "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's head to sort."
+        "Intervals are 95 %. Bold needs a paired test over shared seeds. Click a column's heading to sort."
     )
     return Section(anchor="finding", short="Finding", title="Finding", body=f"{body}<p>{escape(text)}</p>")
 
@@ -133,7 +133,7 @@ def _suite(
         findings += find_sentences(table)
     body = render_html(lay_out(table), titled=False)
     if unused:
-        body += f'<p class="soft">No run yet, and so not shown: {escape(", ".join(unused))}.</p>\n'
+        body += f'<p class="soft">Not shown, because there is no run yet: {escape(", ".join(unused))}.</p>\n'
     body += _figure(suite, table, plots)
     body += _behind(suite, table, found)
     return Section(anchor=f"suite-{suite.name}", short=suite.name, title=suite.title, body=body)

@@ -28,7 +28,7 @@ def card_anchor(record: CellRecord) -> str:
 def run_card(record: CellRecord, catalogue: ScoreCatalogue, pictures: Path | None = None, settings: str = "") -> str:
     """The card of one run; ``pictures`` is a folder with a sub-folder for each run id.
 
-    settings: what tells the run from others of its name.
+    settings: what distinguishes the run from others of its name.
     """
     shown = [key for key in SUMMARY_SCORES if key in record.scores]
     scores = ", ".join(f"{catalogue[key].title} {catalogue[key].written(record.scores[key])}" for key in shown)
@@ -113,7 +113,7 @@ def _confusion(name: str, scored: SetScores, stored: Record) -> str:
         )
         edge = ' class="edge-bottom"' if i == k_old - 1 else ""
         lines.append(f'<tr{edge}><th scope="row" class="label">{escape(str(names[i]))}</th>{cells}</tr>')
-    order = "rows are true classes, columns the same order; lines part old from new"
+    order = "rows are true classes, columns are in the same order; lines separate old from new"
     caption = f"<caption>Confusion on {escape(name)}: {order}</caption>"
     table = f'<table class="confusion">{caption}<tbody>{"".join(lines)}</tbody></table>'
     return f'<div class="scroll" tabindex="0" role="region" aria-label="Confusion matrix">{table}</div>'

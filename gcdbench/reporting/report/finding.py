@@ -28,7 +28,7 @@ def _sentence(table: ResultTable, where: str, found: list[tuple[RowHead, Entry]]
     (best, entry), (second, runner) = sorted(found, key=lambda item: -(item[1].mean or 0.0))[:2]
     said = f"{where}: {_name(table, best)} has the highest mean of {score.title}, {score.written(entry.mean or 0.0)} %"
     said += (
-        f" (n = {entry.n}), before {_name(table, second)} with {score.written(runner.mean or 0.0)} % (n = {runner.n})"
+        f" (n = {entry.n}), ahead of {_name(table, second)} with {score.written(runner.mean or 0.0)} % (n = {runner.n})"
     )
     verdict = (
         "a paired test over shared seeds sets it apart from every other row"

@@ -21,7 +21,7 @@ from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.request import Request
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues", "world_size")
-"""Parts of an identity that only the data, the weights and the processes at hand can tell."""
+"""Parts of an identity that only the data, the weights and the processes in use can tell."""
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
@@ -95,7 +95,7 @@ class RunFinder:
         return [record for record in meant if record.common.identity.get("world_size", 1) == 1] or meant
 
     def _weights_of(self, plan: Plan) -> str | None:
-        """Hash of the weights a run would start from; None where it cannot be told cheaply."""
+        """Hash of the weights a run would start from; None where finding out would be expensive."""
         if not plan.method.needs_backbone:
             return None
         key = (plan.settings.backbone, plan.settings.weights)

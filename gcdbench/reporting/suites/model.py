@@ -69,11 +69,11 @@ class SuitePreset:
 class Suite:
     """One table or figure of a study.
 
-    folder: where its file lies; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
+    folder: where its file is; ``reported`` are files below it with published numbers, and ``reported_preset`` is the
         preset under which these were made, where the suite has it.
     stand_in_dataset: the dataset that takes the place of others under presets that allow it, with its own protocol.
     replicate: what a seed repeats. ``"split"``: it draws the split as well, so that the spread over seeds is one over
-        splits; ``"seed"``: all seeds train on one split, so that it is training noise.
+        splits; ``"seed"``: all seeds train on one split, so the spread is training noise.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Suite:
         return self.presets[name]
 
     def rows_named(self, names: Sequence[str]) -> tuple[SuiteRow, ...]:
-        """The rows with these keys; a name that is no key means all rows of that method. Without names every row."""
+        """The rows with these keys; a name that is not a key means all rows of that method. Without names every row."""
         keys = {row.key for row in self.rows}
         _refuse_unknown(f"row or method in suite '{self.name}'", names, keys | {row.method for row in self.rows})
         methods = set(names) - keys

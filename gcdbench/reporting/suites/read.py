@@ -19,7 +19,7 @@ def find_suite(name: str, manager: PluginManager) -> Path:
     found = [full for full in names if name in (full, full.rpartition("/")[2])]
     if len(found) > 1:
         raise ConfigError(
-            f"'{name}' may be {' or '.join(found)}.", hint="Write the name of the study and a slash first."
+            f"'{name}' may mean {' or '.join(found)}.", hint="Put the name of the study and a slash in front."
         )
     spec: SuiteSpec = manager.get("suites", found[0] if found else name)
     return Path(spec.file)
@@ -59,7 +59,7 @@ class _Reader:
     def text(self, table: Mapping[str, Any], key: str, default: str | None = None) -> str:
         value = table.get(key, default)
         if not isinstance(value, str) or (not value and default is None):
-            raise self.refuse(f"'{key}' must be a text")
+            raise self.refuse(f"'{key}' must be a string")
         return value
 
     def optional(self, table: Mapping[str, Any], key: str) -> str | None:
@@ -69,7 +69,7 @@ class _Reader:
         value = table.get(key, list(default))
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.refuse(f"'{key}' must be a text or a list of texts")
+            raise self.refuse(f"'{key}' must be a string or a list of strings")
         return tuple(value)
 
     def suite(self, table: object) -> Suite:
@@ -137,7 +137,7 @@ class _Reader:
         for name in names:
             inside = not Path(name).is_absolute() and ".." not in Path(name).parts
             if not inside or not (self.path.parent / name).is_file():
-                raise self.refuse(f"'reported' names '{name}', which is not beside it")
+                raise self.refuse(f"'reported' names '{name}', which is not next to it")
         return names
 
     def tables(self, top: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -213,7 +213,7 @@ class _Reader:
         ]
 
     def position(self, setting: str, value: object) -> float | None:
-        """Where a value stands on the axis of a figure; None where it is no number."""
+        """Where a value stands on the axis of a figure; None where it is not a number."""
         try:
             return float(value) if isinstance(value, (int, float)) else None
         except OverflowError:

@@ -35,7 +35,7 @@ def difference_table(
     others = [row for row in rows if row.key != reference]
     shown = [score for score in scores if score not in SPENT]
     if not shown:
-        raise ConfigError("What a run took is not compared seed by seed.", hint="For example --scores all,old,new.")
+        raise ConfigError("What a run cost is not compared seed by seed.", hint="For example --scores all,old,new.")
     entries: dict[tuple[str, str, str], Entry] = {}
     for column in columns:
         for score in shown:
@@ -87,7 +87,7 @@ def _too_few(entries: dict[tuple[str, str, str], Entry], columns: Sequence[Colum
             short.setdefault((pairs, needed), []).append(column.title)
     return [
         f"{', '.join(filter(None, titles)) or 'Here'}: n = {pairs} is too small for any p ≤ {LEVEL:g}, however large a "
-        f"difference is; with so many rows it takes {needed} shared seeds."
+        f"difference is; with this many rows, {needed} shared seeds are needed."
         for (pairs, needed), titles in short.items()
     ]
 

@@ -32,7 +32,7 @@ def accuracy_interval(scored: ScoredSet, score: str) -> Interval | None:
 
 
 class RunBootstrap:
-    """Intervals of runs by their records; predictions are read once a run."""
+    """Intervals of runs by their records; predictions are read once per run."""
 
     def __init__(self, evaluation: str = TRANSDUCTIVE) -> None:
         self._evaluation = evaluation

@@ -25,7 +25,7 @@ HEADLINE = "all"
 
 
 def finished(records: Sequence[CellRecord]) -> dict[int, CellRecord]:
-    """One finished run for each seed: the first by run id, should several settings of no consequence differ."""
+    """One finished run for each seed: the first by run id, in case several differ in settings that do not matter."""
     found: dict[int, CellRecord] = {}
     for record in sorted(records, key=attrgetter("run_id")):
         if record.status == DONE:
@@ -203,14 +203,14 @@ def _overall(
         sentences.append(f"Over all (dataset, seed) pairs, by {headline}: {result.reason}.")
     ranks = sorted(mean_rank(named).items(), key=lambda item: item[1])
     shared = len(set.intersection(*(set(scores) for scores in named.values()))) if named else 0
-    if shared > 1:  # ranks in a single seed are no means
+    if shared > 1:  # ranks in a single seed are not means
         over = f"{shared} (dataset, seed) pairs that all these rows share"
         sentences.append(f"Mean rank over the {over}: " + ", ".join(f"{n} {rank:.2f}" for n, rank in ranks) + ".")
     return sentences
 
 
 def _short_titles(rows: Sequence[RowHead]) -> dict[str, str]:
-    """Rows by those of their labels that differ between rows: what all share tells nobody which row is meant."""
+    """Rows by those of their labels that differ between rows: what all share does not distinguish rows."""
     varying = [i for i, values in enumerate(zip(*(row.labels for row in rows), strict=True)) if len(set(values)) > 1]
     return {row.key: " ".join(filter(None, [*(row.labels[i] for i in varying), row.remark])) for row in rows}
 

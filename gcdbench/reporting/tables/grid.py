@@ -1,8 +1,8 @@
 """A table laid out as header and body cells, from which every text format is written.
 
-``long``: one section a column (dataset), one line a row, with interval, reported value and difference beside each
+``long``: one section per column (dataset), one line per row, with interval, reported value and difference next to each
 score. ``wide``: the shape of a printed paper, columns × scores, with the reported numbers on a second line.
-``tall``: one line a score and row, which stays narrow however many scores there are.
+``tall``: one line per score and row, which stays narrow however many scores there are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_RUN = "—"
 REMARK = "settings"
 """Title of the last column, which is there where settings tell rows apart."""
 UNDESCRIBED = Score(key="score")
-"""Written with one digit after the point."""
+"""Written with one decimal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def interval_text(entry: Entry, score: Score = UNDESCRIBED, *, signed: bool = Fa
 
 
 def p_text(p: float | None) -> str:
-    """A p value; one that would be printed as zero is said to be small."""
+    """A p value; one that would be printed as zero is shown as an upper bound."""
     if p is None:
         return NOT_RUN
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -209,7 +209,7 @@ def _facts(table: ResultTable, entry: Entry, score: Score) -> tuple[GridCell, ..
 
 
 def _long(table: ResultTable) -> Grid:
-    # What a run cost has no interval and no published value to stand beside.
+    # What a run cost has no interval and no published value to be compared with.
     titles = _fact_titles(table)
     widths = {score: 1 if score in SPENT else len(titles) for score in table.scores}
     upper: list[tuple[str, int]] = [("", len(table.label_titles) + 1)]

@@ -8,9 +8,9 @@ from gcdbench.reporting.tables.grid import Grid, GridCell
 
 
 def render_html(grid: Grid, *, titled: bool = True) -> str:
-    """``<figure>`` with a caption, one ``<tbody>`` a section, ``data-value`` for sorting, and the notes.
+    """``<figure>`` with a caption, one ``<tbody>`` per section, ``data-value`` for sorting, and the notes.
 
-    titled: begin the caption with the title; a page that has it as a heading needs it not twice.
+    titled: begin the caption with the title; a page that has it as a heading does not need it twice.
     """
     title = f"<strong>{escape(grid.title)}.</strong> " if titled else ""
     groups = "".join(f'<th colspan="{span}" scope="colgroup">{escape(text)}</th>' for text, span in grid.header[0])

@@ -90,10 +90,10 @@ class ResultTable:
 
     @property
     def has_remarks(self) -> bool:
-        """Whether any row needs its settings to be told from another."""
+        """Whether any row needs its settings to be distinguished from another."""
         return any(row.remark for row in self.rows)
 
     @property
     def has_reported(self) -> bool:
-        """Whether any published number stands beside the measured ones."""
+        """Whether any published number is shown next to the measured ones."""
         return any(entry.reported is not None for entry in self.entries.values())

@@ -1,4 +1,4 @@
-"""The table of a suite: its rows and columns filled from the store, the published numbers beside them."""
+"""The table of a suite: its rows and columns filled from the store, the published numbers next to them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _most_common(pairs: Iterable[tuple[int, str]]) -> dict[int, str]:
 
 
 def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
-    """Published numbers of each cell, by the suite's own naming of rows; never beside a stand-in."""
+    """Published numbers of each cell, by the suite's own naming of rows; never next to a stand-in."""
     printed: list[ReportedRow] = []
     for name in suite.reported:
         printed += read_reported(suite.folder / name)
@@ -194,7 +194,7 @@ def suite_table(
     }
     if against is not None:
         return difference_table(**content, reference=find_row(suite, against))
-    # Published numbers are of D_u under v2, so they stand beside nothing else.
+    # Published numbers are of D_u under v2, so they are shown next to nothing else.
     reported = reported_numbers(suite, heads) if evaluation == "transductive" else {}
     if any(reported.values()) and chosen.name != suite.reported_preset:
         content["notes"] = [
@@ -260,7 +260,7 @@ def _caption(
     elif len(seeds) > 1 and _one_split(heads, runs):
         parts.append("the split is the same for every seed")
     if any(head.stand_in_for for head in heads):
-        parts.append(f"{suite.stand_in_dataset} stands in for data that was not there")
+        parts.append(f"{suite.stand_in_dataset} stands in for data that was not available")
     return "; ".join(parts) + "."
 
 
@@ -297,7 +297,7 @@ def _other_seeds(
         for row in suite.rows
         if (left_out := set().union(*(more.get(like(r), set()) for r in runs.get((row.key, head.key), ()))))
     ]
-    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' takes them in."] if found else []
+    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' includes them."] if found else []
 
 
 def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
@@ -313,7 +313,7 @@ def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
 def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
     notes = [
         f"The dataset {head.key} stands in for {', '.join(head.stand_in_for)}: "
-        "these numbers say that everything runs, and nothing about those datasets."
+        "these numbers show that everything runs, and say nothing about those datasets."
         for head in heads
         if head.stand_in_for
     ]

@@ -112,7 +112,7 @@ def _compare(run: ArchivedRun, runs: Path, *, ours: bool = False) -> tuple[str, 
 
 
 def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, origin: str, merged: Merged) -> None:
-    """Write beside the store's runs under a hidden name, then rename each complete run into place."""
+    """Write next to the store's runs under a hidden name, then rename each complete run into place."""
     try:
         runs.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=".import-", dir=runs))
@@ -135,9 +135,9 @@ def _extract(archive: zipfile.ZipFile, wanted: list[ArchivedRun], runs: Path, or
 
 
 def _place(staging: Path, run: ArchivedRun, runs: Path) -> tuple[str, str]:
-    """Put an unpacked run into its place, or say why not: since it was compared, others may have been at work.
+    """Put an unpacked run into its place, or say why not: since it was compared, others may have changed it.
 
-    A rename onto a folder that holds anything fails, also over a network, so that of two imports one adds the run.
+    A rename onto a folder that holds anything fails, even over a network, so only one of two imports adds the run.
     """
     source, target = staging / run.prefix, runs / run.prefix
     for _ in range(ATTEMPTS):

@@ -142,7 +142,7 @@ def _verify_run(
     if home.path.as_posix() != prefix:
         raise refuse(f"run '{prefix}' belongs to '{home.path.as_posix()}'")
     if record.status != DONE or record.folder:
-        raise refuse(f"run '{prefix}' is not finished but {record.status}")
+        raise refuse(f"run '{prefix}' is {record.status}, not finished")
     arrays = {
         path: load_arrays_safely(f"{prefix}/{path}", body) for path, body in contents.items() if path.endswith(".npz")
     }

@@ -31,7 +31,7 @@ JobListener = Callable[[Job, Event], None]
 class Outcome:
     """What became of a job: ``error`` is empty when it is done; ``reused`` when it had been done before.
 
-    ``busy``: another process is writing the run at this moment, so it was not even begun.
+    ``busy``: another process is writing the run at the moment, so it was not even begun.
     """
 
     job: Job

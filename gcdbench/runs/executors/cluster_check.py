@@ -63,7 +63,7 @@ def _ask_workers(store: Path, folder: Path, engine: str, ask: Ask) -> Iterator[F
     if not workers:
         promised = locks_by_mount(mount_of(store))
         yield "warning", f"{engine}: no worker answered in time, so nothing is known about workers"
-        yield "warning", f"locks: the file system lets expect '{promised}', which was not tried"
+        yield "warning", f"locks: the file system promises '{promised}', which was not tried"
         return
     hosts = {worker.host for worker in workers}
     yield "ok", f"{engine}: {len(workers)} workers on {len(hosts)} hosts answered"

@@ -128,8 +128,8 @@ class DaskEngine:
             raise EngineSilent("The scheduler of Dask does not answer; it is asked again.")
         if self._client is not None and self._client.status != "running":
             raise StoreError(
-                "The scheduler of Dask is gone. Runs that its workers had end with a checkpoint, or are done.",
-                hint="Start a scheduler and workers, then the same sweep: it goes on.",
+                "The scheduler of Dask is gone. Its workers' runs end with a checkpoint, or are done.",
+                hint="Start a scheduler and workers, then the same sweep: it continues.",
             )
         return {name: "running" for name in names if name in self._futures and not self._futures[name].done()}
 
@@ -137,7 +137,7 @@ class DaskEngine:
         """A scheduler without workers takes tasks all the same."""
         if self._client is None or self._is_local or self._client.scheduler_info(n_workers=-1).get("workers"):
             return []
-        return ["The scheduler of Dask has no worker at this moment; runs begin when there is one."]
+        return ["The scheduler of Dask has no worker at the moment; runs begin when there is one."]
 
     def last_words(self, name: str) -> str:
         """What the task raised, or how its child process ended."""

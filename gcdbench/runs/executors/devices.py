@@ -39,8 +39,8 @@ def require_gpus(jobs: Sequence[Job]) -> tuple[str, ...]:
 def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     """GPUs by the names that ``CUDA_VISIBLE_DEVICES`` has for them.
 
-    Where the variable is set (by a batch system, say), it is believed; else PyTorch is asked how many there are. A GPU
-    that it names twice takes two runs at a time.
+    Where the variable is set (by a batch system, say), it is trusted; otherwise PyTorch is asked how many there are. A
+    GPU that it names twice takes two runs at a time.
     """
     if VISIBLE in environment:
         named = [name.strip() for name in environment[VISIBLE].split(",")]

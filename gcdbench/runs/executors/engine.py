@@ -36,7 +36,7 @@ class Engine(Protocol):
     name: str
     poll_seconds: float
     can_be_left: bool
-    """Whether jobs go on when the process that submitted them ends."""
+    """Whether jobs continue when the process that submitted them ends."""
 
     def check(self, jobs: Sequence[tuple[Job, EngineConfig]]) -> None:
         """Refuse, in a sentence, what can never run, before anything is queued."""
@@ -51,10 +51,10 @@ class Engine(Protocol):
         """The state of those of these jobs that the engine knows; raises :class:`EngineSilent` where it cannot tell."""
 
     def notes(self) -> Sequence[str]:
-        """Sentences about jobs that wait for what may never come; each is told once."""
+        """Sentences about jobs that wait for what may never come; each is given once."""
 
     def last_words(self, name: str) -> str:
-        """What the engine knows about how a job ended that it has no more, for the reason of a failure; or ""."""
+        """What the engine knows about how a job that it no longer has ended, for the reason of a failure; or ""."""
 
     def stop(self, names: Sequence[str]) -> str:
         """Whoever waited is going (Ctrl-C): a sentence that says what becomes of these jobs."""

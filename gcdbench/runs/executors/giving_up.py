@@ -1,4 +1,4 @@
-"""A run that nobody will begin again by itself: the reason in a sentence, and its record that says so."""
+"""A run that is given up: the reason in a sentence, and its record that says so."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gcdbench.runs.strict_json import write_sealed
 
 
 def reason_to_give_up(queued: QueuedJob, *, began: bool, last_words: str) -> str:
-    """Why a job is not submitted again. began: whether its worker ever said a word."""
+    """Why a job is not submitted again. began: whether its worker ever reported anything."""
     words = f" ({last_words.rstrip('.')})" if last_words else ""
     if began:
         ended, advice = "before the run was done", "allow more time or memory, or more 'attempts'"
     else:
         ended = "and its worker never began"
-        advice = "'gcdbench doctor --cluster' tells whether workers see the store and have the same installation"
+        advice = "'gcdbench doctor --cluster' says whether workers see the store and have the same installation"
     often = times(queued.attempt)
     return f"{queued.engine} ended its job {often} {ended}, last as job {queued.engine_job}{words}; {advice}"
 

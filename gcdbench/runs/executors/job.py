@@ -30,7 +30,7 @@ def run_job(job: Job, listener: EventListener = ignore) -> Outcome:
         outcome = Outcome(job=job, path=str(result.directory.path), reused=result.reused)
     except RunBusy as error:
         outcome = Outcome(job=job, error=error.message, busy=True)
-    except PeerLost:  # a node of several was lost: the run can go on
+    except PeerLost:  # a node of several was lost: the run can continue
         outcome = Outcome(job=job, error=INTERRUPTED)
     except GCDBenchError as error:
         outcome = Outcome(job=job, error=error.message)

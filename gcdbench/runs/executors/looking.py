@@ -22,7 +22,7 @@ KEPT_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class SeenJob:
-    """A queued job and its state: queued, running, cancelled, lost (its engine has it no more), failed, unknown.
+    """A queued job and its state: queued, running, cancelled, lost (its engine no longer has it), failed, unknown.
 
     run: the directory of its run, "" before it has begun.
     """

@@ -28,7 +28,7 @@ from gcdbench.runs.strict_json import Fields, read_table
 FOLDER = ".queue"
 KEY_LENGTH = 16
 INTERRUPTED = "interrupted"
-"""The error of a job that was stopped from outside and can go on."""
+"""The error of a job that was stopped from outside and can be continued."""
 
 
 @dataclass(frozen=True, kw_only=True)

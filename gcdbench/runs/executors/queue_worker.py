@@ -82,7 +82,7 @@ def _settle_in(queued: QueuedJob) -> str:
     if queued.version not in ("", gcdbench.__version__):
         return (
             f"its worker has gcdbench {gcdbench.__version__} and the sweep was submitted with {queued.version}; "
-            "install the same on both, and start the sweep again"
+            "install the same version on both, and start the sweep again"
         )
     os.environ.update(queued.environment)
     _pin_threads(queued)
@@ -209,7 +209,7 @@ def _end_softly() -> None:
 
 
 def _interrupt_main() -> None:
-    """Interrupt the main thread wherever it is, a sleep included; what does not end then has no lock any more."""
+    """Interrupt the main thread wherever it is, a sleep included; what does not end then no longer has the lock."""
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
     time.sleep(GRACE_SECONDS)
     os._exit(EXIT_INTERRUPTED)

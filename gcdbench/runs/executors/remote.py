@@ -1,7 +1,7 @@
 """An executor for engines that take jobs away: submits what is missing, watches, and submits again what was lost.
 
 Whether a run is done is asked of its own directory, never of the engine; the engine says whether a job still has a
-chance. A job that its engine has no more, and whose run is not done, was lost (a kill, a node that vanished, a
+chance. A job that its engine no longer has, and whose run is not done, was lost (a kill, a node that vanished, a
 preemption, a time limit): it is submitted again and resumes, up to a number of attempts.
 """
 
@@ -29,7 +29,7 @@ from gcdbench.runs.record import DONE, FAILED
 
 CANCELLED = "its job was cancelled"
 SIGHTINGS = 2
-"""A job counts as lost when its engine did not know it this often in a row: files may arrive later than news."""
+"""A job counts as lost when its engine did not know it this often in a row: files may arrive later than answers."""
 
 
 @dataclass(kw_only=True)
@@ -63,7 +63,7 @@ class RemoteExecutor:
 
     @property
     def can_be_left(self) -> bool:
-        """Whether jobs go on when nobody watches."""
+        """Whether jobs continue when nobody watches."""
         return self._engine.can_be_left
 
     def run(self, jobs: Sequence[Job], *, parallel: int, listener: JobListener) -> list[Outcome]:
@@ -228,7 +228,7 @@ class RemoteExecutor:
             self._lost(job, listener)
 
     def _lost(self, job: _Watched, listener: JobListener) -> None:
-        """The engine has the job no more and the worker did not say how it ended: the run's own record decides."""
+        """The engine no longer has the job, and the worker did not say how it ended: the run's own record decides."""
         recorded = _recorded(job.said.run)
         if recorded == DONE:
             self._end(job, Outcome(job=job.asked, path=job.said.run), listener)
@@ -244,7 +244,7 @@ class RemoteExecutor:
             give_up(job.said.run, reason)
             self._end(job, Outcome(job=job.asked, path=job.said.run, error=reason), listener)
             return
-        again = f"Job {queued.engine_job} ended before its run was done: it goes on as attempt {queued.attempt + 1}."
+        again = f"Job {queued.engine_job} ended before its run; the run continues as attempt {queued.attempt + 1}."
         listener(job.asked, EngineNote(message=again))
         run = job.said.run
         job.queued = replace(queued, engine_job="", attempt=queued.attempt + 1, version=gcdbench.__version__)

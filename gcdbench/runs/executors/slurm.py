@@ -135,7 +135,7 @@ class SlurmEngine:
         """One job array of as many jobs as there is room for."""
         assert isinstance(config, SlurmConfig)
         count = min(len(files), _room())
-        refusal = "it holds as many jobs as it may"
+        refusal = "it holds as many jobs as allowed"
         while count > 0:
             try:
                 names = _sbatch(files[:count], config, at_once)
@@ -148,7 +148,7 @@ class SlurmEngine:
                         f"SLURM refuses the jobs: {refusal}.", hint="Look at the --executor-set options of the sweep."
                     ) from None
                 count //= 2
-        raise EngineBusy(f"SLURM takes no more jobs at this moment ({refusal}).")
+        raise EngineBusy(f"SLURM takes no more jobs at the moment ({refusal}).")
 
     def states(self, names: Sequence[str]) -> Mapping[str, EngineState]:
         """What squeue says about the jobs, another user's and those that ended a moment ago included."""
@@ -227,7 +227,7 @@ def _sbatch(files: Sequence[Path], config: SlurmConfig, at_once: int | None) -> 
 
 
 def _may_pass(refusal: str, *, alone: bool) -> bool:
-    """Whether waiting may help: a limit that not even one job keeps, with none in the queue, is no matter of time."""
+    """Whether waiting may help: a limit that one job exceeds, with none in the queue, will not change with time."""
     said = refusal.lower()
     if any(word in said for word in FULL):
         return True
@@ -259,7 +259,7 @@ def _room() -> int:
         if key.strip() in limits and value.strip().isdecimal():
             limits[key.strip()] = int(value)
     held = len(_ask(["squeue", "--noheader", "--array", "--states=all", "--format=%i"]).splitlines())
-    # An array itself takes a place beside its jobs.
+    # An array itself takes a place in addition to its jobs.
     return max(0, min(limits["MaxJobCount"] - held - 1, limits["MaxArraySize"] - 1))
 
 

@@ -64,7 +64,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handle
 
 def main() -> int:
     """Execute the job; the exit code is 0 when it is done."""
-    _on_signals(_interrupt_once)  # also where Ctrl-C is ignored, as shells have it for what runs in the background
+    _on_signals(_interrupt_once)  # even where Ctrl-C is ignored, as shells have it for what runs in the background
     try:
         text = _read_line()
         threading.Thread(target=_watch, name="watch", daemon=True).start()

@@ -12,7 +12,7 @@ class Observer:
 
     One is made for each run, with the run's directory and, where the user wrote ``name:argument``, the argument.
     ``run`` is the run's record. Whatever an observer raises is written to the run's events; it is told nothing more,
-    and the run goes on.
+    and the run continues.
     """
 
     def __init__(self, directory: Path, *, argument: str | None = None) -> None:

@@ -29,7 +29,8 @@ class Names:
         """The spellings of a name as people write it."""
         if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
             raise ConfigError(
-                f"'{name}' cannot be the name of a plugin.", hint="Small letters, digits and hyphens: my-method."
+                f"'{name}' cannot be the name of a plugin.",
+                hint="Use lower-case letters, digits and hyphens: my-method.",
             )
         words = name.split("-")
         return cls(plugin=name, package="_".join(words), class_name="".join(word.capitalize() for word in words))

@@ -57,7 +57,7 @@ def top_k(scores: Tensor, k: int) -> Tensor:
 
 
 def patch_count(k: int, cells: int, *, scaled: bool) -> int:
-    """K, or with ``scaled`` the paper's share K / 49 of the cells at hand (3 of 16, 6 of 36, 8 of 49)."""
+    """K, or with ``scaled`` the paper's share K / 49 of the available cells (3 of 16, 6 of 36, 8 of 49)."""
     return max(1, round(k * cells / REFERENCE_CELLS)) if scaled else k
 
 

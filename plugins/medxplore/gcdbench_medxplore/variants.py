@@ -97,7 +97,7 @@ SCREENED: Mapping[str, Settings] = {
     "patch-weak-outputs-old": {"alpha": 0.1, "acam.outputs": "old"},
     "patch-warm-head-own": {"faac.start": 0.1, "acam.head": "own", "acam.outputs": "old"},
 }
-"""Readings together, which are candidates for a recommended setting beside single ones."""
+"""Readings together, which are candidates for a recommended setting in addition to single ones."""
 
 PUBLISHED: Mapping[str, Settings] = {"cifar10": {"memax_weight": 1.0}}
 """SimGCD's part as its script for CIFAR-10 has it: the other side of the rule that every method's defaults follow."""

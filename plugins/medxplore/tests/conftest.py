@@ -1,4 +1,4 @@
-"""The transcriptions the tests compare with lie beside them, whatever import mode pytest runs in."""
+"""The transcriptions the tests compare with are next to them, whatever import mode pytest runs in."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
         assert torch.equal(value, resumed.state_dict()[name]), name
     for name, value in whole.auxiliary_state().items():
         assert torch.equal(value, resumed.auxiliary_state()[name]), name
-    # Killed behind the last step of epoch 1: no step is left that could give its figures.
+    # Killed after the last step of epoch 1: no step is left that could give its figures.
     assert figures_of(later) == figures_of(events)[1:]
 
 

@@ -69,7 +69,7 @@ def reference_terms(method, batch):
     return c.alpha * pc, c.beta * loops.acam(np.concatenate(logits), targets), pairs
 
 
-# Cosines of an untrained network are small and its tokens alike: the gate and δ lie where they divide them.
+# Cosines of an untrained network are small and its tokens alike: the gate and δ are where they divide them.
 END_TO_END = {"faac__init": "uniform", "acam__angular_max": 0.5, "acam__gate": 0.0, "faac__delta": 0.82}
 
 

@@ -152,7 +152,7 @@
     card.append(body);
     if (c.pairs.length) {
       const pairs = c.pairs.map(([own, known]) => make("div", { class: "pair" }, picture(own, "from " + title(c), "found"), picture(known, "labelled " + c.resembles, "labelled")));
-      card.append(make("h3", {}, `its images (left) beside the most alike labelled ${c.resembles} (right): is it really something else?`), make("div", { class: "pairs" }, ...pairs));
+      card.append(make("h3", {}, `its images (left) next to the most alike labelled ${c.resembles} (right): is it really something else?`), make("div", { class: "pairs" }, ...pairs));
     }
     const all = everything(c);
     if (all) card.append(all);
@@ -215,7 +215,7 @@
     for (const c of clusters.length <= 40 ? clusters : []) {
       const own = data.images.cluster.flatMap((n, i) => (n === c.number ? [spot(i, box)] : []));
       if (!own.length) continue;
-      // The member nearest to the middle: the middle itself may lie in another cluster.
+      // The member nearest to the middle: the middle itself may be in another cluster.
       const [mx, my] = [0, 1].map((axis) => own.reduce((sum, p) => sum + p[axis], 0) / own.length);
       const [x, y] = own.reduce((a, b) => ((a[0] - mx) ** 2 + (a[1] - my) ** 2 <= (b[0] - mx) ** 2 + (b[1] - my) ** 2 ? a : b));
       const half = pen.measureText(title(c)).width / 2 + 6, at = Math.max(half, Math.min(box.width - half, x));
