@@ -7,7 +7,8 @@ through ``gcdbench sweep`` in a new process. The time of a run is wall time time
 engine's overhead is that time minus the local executor's. ``slurm`` is measured where sbatch works, or, with
 ``--own-slurm`` and as root, on a SLURM of two nodes that is started for it (see tests/clusters); Dask is a cluster of
 this machine. On a busy machine only the differences that are large mean anything. Results go to
-benchmarks/speed/engines.json and into docs/executors.md, unless ``--dry``.
+benchmarks/speed/engines.json and into docs/executors.md, unless ``--dry``; ``--only`` keeps what was measured of the
+others on the same day.
 """
 
 from __future__ import annotations
@@ -83,6 +84,21 @@ def measure_slurm(folder: Path, options: argparse.Namespace, environment: dict[s
         return measure("slurm", folder, options, lambda words: cluster.space.command(*words), own)
 
 
+def keep_others(
+    rows: list[dict[str, Any]], stored: dict[str, Any], *, machine: dict[str, Any], date: str
+) -> list[dict[str, Any]]:
+    """``rows``, and what was stored of other executors on the same day and machine with as many runs."""
+    measured = {row["executor"] for row in rows}
+    alike = stored["date"] == date and stored["machine"] == machine
+    sizes = {(row["runs"], row["at_once"]) for row in rows}
+    others = [
+        row
+        for row in stored["rows"]
+        if alike and row["executor"] not in measured and {(row["runs"], row["at_once"])} == sizes
+    ]
+    return sorted([*rows, *others], key=lambda row: EXECUTORS.index(row["executor"]))
+
+
 def describe_engines(results: dict[str, Any]) -> str:
     """The figures as text, each engine compared with the local executor."""
     machine, rows = results["machine"], results["rows"]
@@ -122,7 +138,10 @@ def main() -> None:
                 rows.append(measure_slurm(folder, options, environment))
             else:
                 rows.append(measure(executor, folder, options, list, environment))
-    results = {"machine": describe_machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows}
+    machine, date = describe_machine(), time.strftime("%Y-%m-%d")
+    if not options.dry and OUT.is_file():
+        rows = keep_others(rows, json.loads(OUT.read_text()), machine=machine, date=date)
+    results = {"machine": machine, "date": date, "rows": rows}
     print(describe_engines(results))
     if not options.dry:
         OUT.write_text(json.dumps(results, indent=1) + "\n")
