@@ -10,7 +10,7 @@ import pytest
 from gcdbench.reporting.tables.grid import lay_out, p_text
 from gcdbench.reporting.tables.suite_notes import weight_notes
 from gcdbench.reporting.tables.suite_table import suite_table
-from gcdbench.runs.index import Settings
+from gcdbench.runs.run_entry import Settings
 
 SEEDS = range(7)
 
