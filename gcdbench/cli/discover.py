@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gcdbench.cli.echo import say
-from gcdbench.cli.options import (
-    echo_json,
-    given_settings,
-    json_option,
-    observe_option,
-    preset_option,
-    runs_option,
-    warn_of_plugins,
-)
+from gcdbench.cli.options import echo_json, given_settings, json_option, preset_option, setting_options, warn_of_plugins
+from gcdbench.cli.placing import placement_options
 
 if TYPE_CHECKING:
     from gcdbench.reporting.discovery import Written
     from gcdbench.runs.discover import Discovered, Discovery
+    from gcdbench.runs.placement import Placement
 
 
 @click.command("discover")
@@ -45,22 +39,11 @@ if TYPE_CHECKING:
 )
 @click.option("--variant", help="Named settings of the method.")
 @preset_option
-@click.option("--backbone", help="Backbone ('gcdbench list backbones').")
+@setting_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Drives initialisation, order and views.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting. May be repeated.")
 @click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of both folders. May be repeated.")
-@click.option("--device", default=None, help="cpu or cuda (default: cuda if available).")
-@click.option("--workers", type=click.IntRange(min=0), help="Processes for decoding; changes no result.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for computing.")
-@click.option("--disk-budget", metavar="SIZE", help="Space for stored views when views=auto decides, e.g. 6GB.")
-@click.option("--resume/--no-resume", default=True, show_default=True, help="Continue an interrupted training.")
-@click.option("--force", is_flag=True, help="Train again even if it is done.")
-@click.option(
-    "--accept-data-issues", is_flag=True, help="Continue even if labels contradict each other, and record it."
-)
+@placement_options
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
-@observe_option
-@runs_option
 @json_option
 def command(
     labelled: Path,
@@ -75,16 +58,8 @@ def command(
     seed: int,
     assignments: tuple[str, ...],
     dataset_set: tuple[str, ...],
-    device: str | None,
-    workers: int | None,
-    threads: int | None,
-    disk_budget: str | None,
-    resume: bool,
-    force: bool,
-    accept_data_issues: bool,
+    placement: Placement,
     quiet: bool,
-    observe: tuple[str, ...],
-    runs: Path,
     as_json: bool,
 ) -> None:
     """Sort unlabelled images, with the help of labelled images of known classes.
@@ -99,13 +74,11 @@ def command(
     from gcdbench.reporting.discovery import prepare_folder, write_discovery
     from gcdbench.runs.discover import DiscoveryRequest, plan_discovery, run_discovery
     from gcdbench.runs.observers.watch import require_observers
-    from gcdbench.runs.placement import Placement
-    from gcdbench.runs.plan import detect_gpu
     from gcdbench.runs.truth import read_truth, score_with_truth
 
     manager = get_manager()
     warn_of_plugins(manager)
-    require_observers(observe, manager)
+    require_observers(placement.observe, manager)
     request = DiscoveryRequest(
         labelled=labelled,
         unlabelled=unlabelled,
@@ -116,17 +89,6 @@ def command(
         seed=seed,
         overrides=given_settings(assignments, backbone),
         dataset_options=dict(parse_assignment(text) for text in dataset_set),
-    )
-    placement = Placement(
-        runs=runs,
-        device=device or ("cuda" if detect_gpu() else "cpu"),
-        workers=workers,
-        threads=threads,
-        resume=resume,
-        force=force,
-        accept_data_issues=accept_data_issues,
-        disk_budget=disk_budget,
-        observe=observe,
     )
     discovery = plan_discovery(request, manager)
     prepare_folder(out)

@@ -89,6 +89,14 @@ def observe_option(function: F) -> F:
     )(function)
 
 
+def setting_options(function: F) -> F:
+    """``--backbone`` and ``--set``: what :func:`given_settings` reads."""
+    assignments = click.option(
+        "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting. May be repeated."
+    )
+    return click.option("--backbone", help="Backbone ('gcdbench list backbones').")(assignments(function))
+
+
 def given_settings(assignments: tuple[str, ...], backbone: str | None) -> dict[str, object]:
     """What ``--set`` and ``--backbone`` say; one setting with two values is refused."""
     from gcdbench.core.config import parse_assignment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gcdbench.cli.options import data_root_option, given_settings, preset_option, protocol_option
+from gcdbench.cli.options import data_root_option, given_settings, preset_option, protocol_option, setting_options
 
 if TYPE_CHECKING:
     from gcdbench.runs.execution import Execution
@@ -17,9 +17,8 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--dataset", "-d", required=True, help="Dataset, or folder:<path>, or csv:<file>."),
     preset_option,
     protocol_option,
-    click.option("--backbone", help="Backbone ('gcdbench list backbones')."),
+    setting_options,
     click.option("--seed", type=int, default=0, show_default=True, help="Drives everything random."),
-    click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting."),
     click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset."),
     click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads for computing."),

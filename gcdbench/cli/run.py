@@ -14,14 +14,14 @@ from gcdbench.cli.options import (
     echo_json,
     given_settings,
     json_option,
-    observe_option,
     old_option,
     old_settings,
     preset_option,
     protocol_option,
-    runs_option,
+    setting_options,
     warn_of_plugins,
 )
+from gcdbench.cli.placing import placement_options
 
 if TYPE_CHECKING:
     from gcdbench.runs.execution import Execution
@@ -41,21 +41,12 @@ if TYPE_CHECKING:
 @old_option
 @click.option("--split", type=click.Path(), help="A split manifest ('gcdbench data split export') to run on.")
 @click.option("--k", "k_policy", type=click.Choice(["known", "estimated"]), help="Is the number of classes known?")
-@click.option("--backbone", help="Backbone ('gcdbench list backbones').")
+@setting_options
 @click.option("--seed", type=int, help="Drives initialisation, order and choice of views (default 0).")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change any setting. May be repeated.")
 @click.option("--dataset-set", multiple=True, metavar="KEY=VALUE", help="Option of the dataset. May be repeated.")
-@click.option("--device", default=None, help="cpu or cuda (default: cuda if available).")
-@click.option("--workers", type=click.IntRange(min=0), help="Processes for decoding; changes no result.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for computing.")
-@click.option("--disk-budget", metavar="SIZE", help="Space for stored views when views=auto decides, e.g. 6GB.")
-@click.option("--resume/--no-resume", default=True, show_default=True, help="Continue an interrupted training.")
-@click.option("--force", is_flag=True, help="Run again even if the run is done.")
-@click.option("--accept-data-issues", is_flag=True, help="Run on a dataset with known problems, and record them.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
-@observe_option
 @data_root_option
-@runs_option
+@placement_options
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def command(
     method: str | None,
@@ -71,17 +62,8 @@ def command(
     seed: int | None,
     assignments: tuple[str, ...],
     dataset_set: tuple[str, ...],
-    device: str | None,
-    workers: int | None,
-    threads: int | None,
-    disk_budget: str | None,
-    resume: bool,
-    force: bool,
-    accept_data_issues: bool,
+    placement: Placement,
     quiet: bool,
-    observe: tuple[str, ...],
-    data_root: Path | None,
-    runs: Path,
     as_json: bool,
 ) -> None:
     """Train a method on a dataset, predict D_u (and the test part), score."""
@@ -89,7 +71,6 @@ def command(
     from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.execution import Execution
     from gcdbench.runs.observers.watch import require_observers
-    from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import make_plan
     from gcdbench.runs.request_file import merge_request
 
@@ -109,22 +90,10 @@ def command(
     )
     manager = get_manager()
     warn_of_plugins(manager)
-    require_observers(observe, manager)
+    require_observers(placement.observe, manager)
     plan = make_plan(request, manager)
     for key in plan.without_effect(settings):
         say(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
-    placement = Placement(
-        runs=runs,
-        data_root=data_root,
-        device=device or _default_device(),
-        workers=workers,
-        threads=threads,
-        resume=resume,
-        force=force,
-        accept_data_issues=accept_data_issues,
-        disk_budget=disk_budget,
-        observe=observe,
-    )
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
         say(headline(plan, request, placement))
@@ -135,12 +104,6 @@ def command(
         echo_json({"path": str(result.directory.path), "reused": result.reused, **result.scores.to_table()})
     else:
         _print_result(result)
-
-
-def _default_device() -> str:
-    from gcdbench.runs.plan import detect_gpu
-
-    return "cuda" if detect_gpu() else "cpu"
 
 
 def headline(plan: Plan, request: Request, placement: Placement) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from gcdbench.core.errors import DataError
+from gcdbench.core.toml_files import read_toml
 from gcdbench.datasets.card import CardProtocol, DatasetCard, Edition
 from gcdbench.splits.protocol import GENERIC
 
@@ -54,10 +54,12 @@ _HASHES = {"md5": 32, "sha256": 64}
 def read_card(file: Path) -> DatasetCard:
     """The card in a file; one that is wrong is refused with the field."""
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = read_toml(file)
     except FileNotFoundError:
         raise DataError(f"There is no dataset card at {file}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"The dataset card {file} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
         raise DataError(f"The dataset card {file} is not valid TOML: {error}.") from None
     return _Reader(str(file)).card(table)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import tomli_w
@@ -11,6 +10,7 @@ import tomli_w
 from gcdbench.core.errors import DataError
 from gcdbench.core.files import write_text
 from gcdbench.core.places import user_data_dir
+from gcdbench.core.toml_files import read_toml
 from gcdbench.datasets.card import CardProtocol, DatasetCard
 from gcdbench.splits.protocol import GENERIC
 
@@ -60,7 +60,7 @@ def imported_protocols(card: DatasetCard) -> dict[str, CardProtocol]:
 
 def _read(file: Path, card: DatasetCard) -> CardProtocol:
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = read_toml(file)
         old, share = table["old_classes"], table["label_fraction"]
         if not isinstance(old, list) or not set(old) <= set(card.classes) or not 0 < float(share) <= 1:
             raise ValueError("it does not fit the dataset's classes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import tomli_w
 
 from gcdbench.core.errors import ConfigError, StoreError
 from gcdbench.core.files import write_text
+from gcdbench.core.toml_files import parse_toml
 from gcdbench.models.card_file import card_path, change_names, read_card
 from gcdbench.models.model_card import NEW, ModelCard, Names
 from gcdbench.runs.attempt import hash_files
@@ -70,8 +70,8 @@ def ties_of(record: Record) -> tuple[int, ...]:
 def parse_decisions(content: bytes, where: str) -> Decisions:
     """The decisions in a names.toml, checked for their types."""
     try:
-        table = tomllib.loads(content.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        table = parse_toml(content)
+    except ValueError as error:
         raise ConfigError(f"'{where}' is not a TOML file: {error}.") from None
     run, clusters = table.get("run"), table.get("clusters", {})
     if not isinstance(run, str) or not isinstance(clusters, dict):

@@ -13,6 +13,7 @@ from typing import Any
 
 from gcdbench.core.errors import StoreError
 from gcdbench.core.identity import run_id
+from gcdbench.core.toml_files import parse_toml
 from gcdbench.runs.events import Event, make_event
 from gcdbench.runs.numerics import Numerics
 from gcdbench.runs.record import (
@@ -299,11 +300,9 @@ def read_config(record: Record) -> Mapping[str, Any]:
 
 def parse_config(content: bytes, where: str) -> Mapping[str, Any]:
     """The content of a config.toml."""
-    import tomllib
-
     try:
-        return tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # TOML's own error is a ValueError, and so are a few of Python's
+        return parse_toml(content)
+    except ValueError as error:
         raise StoreError(f"'{where}' cannot be read: {error}.") from None
 
 

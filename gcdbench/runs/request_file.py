@@ -5,13 +5,13 @@ The ``config.toml`` of a stored run is such a file too: given to ``--config`` it
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gcdbench.core.config import flatten
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.toml_files import read_toml
 from gcdbench.runs.plan import PROTOCOL_PREFIX
 from gcdbench.runs.request import Request
 
@@ -32,10 +32,10 @@ REPLACES = {
 def read_request_file(path: Path) -> dict[str, Any]:
     """``method``, ``dataset``, … at the top, any setting in ``[set]``, dataset options in ``[dataset_set]``."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path)
     except OSError as error:
         raise ConfigError(f"The config file '{path}' cannot be read: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"The config file '{path}' is not valid TOML: {error}.") from error
     unknown = sorted(set(table) - {*TEXT_KEYS, "seed", *TABLES, *RESOLVED_TABLES})
     if unknown:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcdbench.core.errors import StoreError
+from gcdbench.core.toml_files import read_toml
 from gcdbench.models.card_file import CARD, card_path
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.index import find_run
@@ -46,7 +46,7 @@ def open_model(name: str | Path, runs: Path, *, weights: str | None = None, devi
 
 def _weights_of_run(directory: Path) -> str | None:
     try:
-        settings = tomllib.loads((directory / "config.toml").read_text(encoding="utf-8")).get("settings", {})
+        settings = read_toml(directory / "config.toml").get("settings", {})
     except (OSError, ValueError):
         return None
     weights = settings.get("weights") if isinstance(settings, dict) else None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gcdbench.core.errors import DataError
+from gcdbench.core.regular_files import read_regular
 from gcdbench.splits.manifest import FORMAT, ROLES, SplitManifest
 from gcdbench.splits.protocol import Protocol
 
@@ -40,7 +41,7 @@ class SplitDifference:
 def read_split(path: Path) -> SplitManifest:
     """The manifest in a file; a damaged or edited one is refused with the line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode("utf-8").replace("\r\n", "\n")  # as Windows writes
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"The split '{path}' cannot be read: {error}.") from None
     manifest = parse_split(text, str(path))
@@ -59,7 +60,7 @@ def parse_split(text: str, name: str) -> SplitManifest:
         raise DataError(f"'{name}' is not a split manifest: it must begin with a header and the line of columns.")
     try:
         header = json.loads(lines[0][2:])
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"The header of '{name}' is not JSON: {error}.") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DataError(f"'{name}' is not in the format {FORMAT}; it may come from another version of gcdbench.")
@@ -79,7 +80,7 @@ def parse_split(text: str, name: str) -> SplitManifest:
             roles=np.array([ROLES.index(row[3]) for row in rows], dtype=np.int8),
             groups=np.array([int(row[4]) for row in rows], dtype=np.int64),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"The split '{name}' is damaged: {error}.") from None
 
 

@@ -9,6 +9,9 @@ import pytest
 
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import RunDirectory
+from gcdbench.runs.executors.arrival import AUTO
+from gcdbench.runs.executors.base import Job
+from gcdbench.runs.placement import Placement
 from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
@@ -27,3 +30,11 @@ def add_run(manager: PluginManager) -> Callable[..., RunDirectory]:
         return write_fake_run(runs, FakeRun(request=request, samples=48, **more), manager)  # type: ignore[arg-type]
 
     return add
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(
+        request=Request(method="kmeans", dataset="phantom", preset="smoke"),
+        placement=Placement(runs=tmp_path / "runs", device=AUTO),
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.toml_files import read_toml
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.plugins.specs import SuiteSpec
 from gcdbench.reporting.suites.model import KINDS, STAND_IN, Suite, SuiteColumn, SuitePreset, SuiteRow
@@ -31,10 +31,10 @@ def load_suite(name: str | Path, manager: PluginManager) -> Suite:
     if path.suffix != ".toml":
         path = find_suite(str(name), manager)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path)
     except OSError as error:
         raise ConfigError(f"The suite '{path}' cannot be read: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:  # also of numbers too long and of nesting too deep
+    except ValueError as error:
         raise ConfigError(f"The suite '{path}' is not valid TOML: {error}.") from error
     return _Reader(path).suite(table)
 
@@ -229,7 +229,7 @@ class _Reader:
     def preset(self, name: str, item: object) -> SuitePreset:
         table = self.only(item, ("seeds", "stand_in", "set"), f"preset '{name}'")
         seeds = table.get("seeds", [0])
-        if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
+        if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
             raise self.refuse(f"'presets.{name}.seeds' must be a list of whole numbers")
         stand_in = table.get("stand_in", "never")
         if stand_in not in ("never", "missing", "always"):

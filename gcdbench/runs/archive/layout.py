@@ -17,6 +17,7 @@ from gcdbench.runs.reader import CONFIG, COST, ENVIRONMENT, EVENTS, RECORD, SCOR
 FORMAT = "gcdbench-archive/1"
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 64 * 2**20
+LARGEST = 2**63
 RATIO_LIMIT = 200
 RATIO_FLOOR = 64 * 2**20
 """A member (or a whole archive) of more than RATIO_FLOOR bytes that shrank more than RATIO_LIMIT-fold is a bomb."""
@@ -108,9 +109,9 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, FileEntry]:
         raise refuse(f"its manifest is not of the format {FORMAT}")
     files = {}
     for name, entry in value["files"].items():
-        try:
-            size, sha256 = int(entry["size"]), str(entry["sha256"])
-        except (TypeError, KeyError, ValueError):
-            raise refuse(f"its manifest does not describe {name!r}") from None
-        files[check_name(name)] = FileEntry(size=size, sha256=sha256)
+        match entry:
+            case {"size": int(size), "sha256": str(sha256)} if not isinstance(size, bool) and 0 <= size < LARGEST:
+                files[check_name(name)] = FileEntry(size=size, sha256=sha256)
+            case _:
+                raise refuse(f"its manifest does not describe {name!r}")
     return files
