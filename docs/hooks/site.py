@@ -18,6 +18,11 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "benchmarks" / "medxplore"
 REST = "<!-- the rest of gcdbench.api -->"
+SHOWN = {
+    "<!-- what the README shows of the first run -->": "On D_u",
+    "<!-- what the README shows of the table -->": "dataset  method",
+}
+"""Marks of pages, and a part of the README's block that stands there in the site: numbers are written once."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)(?P<target>[^)\s#]+)(?P<heading>#[^)\s]*)?(?=\))")
 
 
@@ -41,6 +46,9 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     here = page.file.src_uri
     if REST in markdown:
         markdown = markdown.replace(REST, rest_of_interface(markdown))
+    for mark, part in SHOWN.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, shown_in_readme(part))
     folder = brought[here].parent if here in brought else (ROOT / "docs" / here).parent
 
     def lead(found: re.Match[str]) -> str:
@@ -50,6 +58,13 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return link_to(file, here, brought, str(config.extra["repository"])) + (found["heading"] or "")
 
     return LINK.sub(lead, markdown)
+
+
+def shown_in_readme(part: str) -> str:
+    """The README's block of plain text that holds ``part``."""
+    blocks: list[str] = re.findall(r"^```\n.*?^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    [found] = [block for block in blocks if part in block]
+    return found
 
 
 def rest_of_interface(page: str) -> str:

@@ -33,6 +33,7 @@ def command(
 
     Without RUN, all finished runs that fit the options are packed.
     """
+    from gcdbench.core.disk_space import format_bytes
     from gcdbench.core.errors import ConfigError, GCDBenchError, UnknownName
     from gcdbench.reporting.records import cell_records
     from gcdbench.runs.archive.pack import check_predictions, pack_runs
@@ -77,6 +78,6 @@ def command(
     if not whole:
         raise ConfigError("Every run that fits is damaged, so nothing was packed.", hint="See 'gcdbench verify'.")
     packed = pack_runs(runs, whole, archive, weights=weights, embeddings=embeddings)
-    say(f"Packed {packed.runs} run(s), {packed.files} files, {packed.size / 2**20:.1f} MiB into {packed.path}")
+    say(f"Packed {packed.runs} run(s), {packed.files} files, {format_bytes(packed.size)} into {packed.path}")
     if damaged:
         raise SystemExit(1)

@@ -34,6 +34,7 @@ def command(
     Without SUITE, every installed suite of which at least two rows have a run is shown. The file opens offline and
     loads nothing.
     """
+    from gcdbench.core.disk_space import format_bytes
     from gcdbench.core.errors import UnknownName
     from gcdbench.core.files import write_text
     from gcdbench.plugins.manager import get_manager
@@ -58,4 +59,4 @@ def command(
         fewest_rows=1 if suite_names else 2,
     )
     write_text(output, text)
-    say(f"Wrote {output} ({len(text) / 2**20:.1f} MiB)")
+    say(f"Wrote {output} ({format_bytes(len(text.encode()))})")

@@ -20,7 +20,7 @@ def test_start(tmp_path: Path) -> None:
     pytest.importorskip("gcdbench_medxplore")
     lines = [at_smoke_settings(line) for line in commands("index.md") if not line.startswith("pip install")]
     last = "$(basename $(ls -dt runs/phantom/simgcd/* | head -1))"
-    printed = shell([line.replace("LAST_RUN", last) for line in lines], tmp_path)
+    printed = shell([re.sub(r"\bRUN\b", last, line) for line in lines], tmp_path)
     assert "Next: compare" in printed
     assert re.search(r"phantom +medxplore", printed)
     assert re.search(r"phantom +simgcd", printed)
@@ -36,7 +36,7 @@ def test_from_a_clone_to_a_method_compared_with_simgcd(tmp_path: Path) -> None:
     clone, environment = tmp_path / "clone", tmp_path / "venv"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
     venv.create(environment, with_pip=True)
-    [install] = [line for line in commands("index.md") if line.startswith("pip install")]
+    install = next(line for line in commands("index.md") if line.startswith("pip install"))
     programs = environment / "bin"
     dependencies = {"PYTHONPATH": sysconfig.get_path("purelib")}
     offline = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 is what pip takes for yes
