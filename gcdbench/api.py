@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from gcdbench.reporting.tables.grid import mean_text
     from gcdbench.reporting.tables.model import ResultTable
     from gcdbench.reporting.tables.render import render
-    from gcdbench.reporting.tables.suite_table import runs_of_suite, suite_table
+    from gcdbench.reporting.tables.suite_cells import runs_of_suite
+    from gcdbench.reporting.tables.suite_table import suite_table
     from gcdbench.runs.directory import RunDirectory
     from gcdbench.runs.events import EpochEnd, Event, JobEnded, Note, decode_event, encode_event
     from gcdbench.runs.execution import Execution, make_context, prepare_data, task_info
@@ -172,7 +173,7 @@ _LAZY = {
     "read_reported": "gcdbench.reporting.published.reported:read_reported",
     "render": "gcdbench.reporting.tables.render:render",
     "restore": "gcdbench.reporting.explain.restore:restore",
-    "runs_of_suite": "gcdbench.reporting.tables.suite_table:runs_of_suite",
+    "runs_of_suite": "gcdbench.reporting.tables.suite_cells:runs_of_suite",
     "suite_table": "gcdbench.reporting.tables.suite_table:suite_table",
     "task_info": "gcdbench.runs.execution:task_info",
 }

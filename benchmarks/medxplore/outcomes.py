@@ -41,8 +41,11 @@ def worst_exchange(run: CellRecord) -> float:
 
 
 def exchange(confusion: np.ndarray, k_old: int) -> float:
-    """The same of a matrix (true class, assigned class) whose first ``k_old`` classes are old."""
-    new = confusion[k_old:, k_old:]
+    """The same of a matrix (true class, assigned class) whose first ``k_old`` classes are old.
+
+    Columns after the classes are clusters that the map gives to none.
+    """
+    new = confusion[k_old:, k_old : len(confusion)]
     sizes = confusion[k_old:].sum(axis=1)
     moved, both = new + new.T, sizes[:, None] + sizes[None, :]
     pairs = np.triu_indices(len(new), k=1)

@@ -15,7 +15,7 @@ from gcdbench.core.printable import one_line
 
 if TYPE_CHECKING:
     from gcdbench.runs.executors.looking import SeenJob
-    from gcdbench.runs.index import RunEntry
+    from gcdbench.runs.run_entry import RunEntry
 
 
 @click.command("status")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,16 @@ import click
 
 from gcdbench.cli.echo import say
 from gcdbench.cli.options import data_root_option, echo_json, json_option, observe_option, runs_option, warn_of_plugins
+from gcdbench.cli.sweep_text import (
+    Spent,
+    plain_plan,
+    queued_where,
+    run_name,
+    show_outcome,
+    show_plan,
+    show_spent,
+    show_submitted,
+)
 
 if TYPE_CHECKING:
     from gcdbench.plugins.manager import PluginManager
@@ -19,15 +28,6 @@ if TYPE_CHECKING:
     from gcdbench.runs.executors.base import Job, Outcome
     from gcdbench.runs.executors.queue import QueuedJob
     from gcdbench.runs.placement import Placement
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What a sweep took: runs done, wall time, and the share of the places' time that was training steps."""
-
-    runs: int = 0
-    seconds: float = 0.0
-    step_share: float = 0.0
 
 
 @click.command("sweep")
@@ -93,7 +93,7 @@ def command(
 
     One failure never stops the others; Ctrl-C ends cleanly, and the same command continues.
     """
-    from gcdbench.cli.sweep_jobs import drop_queued, local_placement, make_jobs, remote_placement
+    from gcdbench.cli.sweep_jobs import drop_queued, local_placement, make_jobs
     from gcdbench.core.config import parse_assignment
     from gcdbench.core.work import available_cores
     from gcdbench.plugins.manager import get_manager
@@ -101,9 +101,11 @@ def command(
     from gcdbench.reporting.suites.planning import plan_suite
     from gcdbench.reporting.suites.read import load_suite
     from gcdbench.reporting.suites.seeds import parse_seeds
+    from gcdbench.runs.executors.arrival import AUTO, before_leaving
     from gcdbench.runs.executors.making import make_executor, require_preset
     from gcdbench.runs.index import load_runs
     from gcdbench.runs.observers.watch import require_observers
+    from gcdbench.runs.placement import Placement
 
     manager = get_manager()
     warn_of_plugins(manager)
@@ -113,17 +115,17 @@ def command(
     options = dict(parse_assignment(text) for text in executor_assignments)
     backend = make_executor(spec, options)
     side_by_side = parallel or (0 if spec.remote else max(1, available_cores() // 2))
-    place = remote_placement if spec.remote else local_placement
-    placement = place(
+    asked = Placement(
         runs=runs,
         data_root=data_root,
-        device=device,
+        device=device or AUTO,
         threads=threads,
-        side_by_side=side_by_side,
         accept_data_issues=accept_data_issues,
         disk_budget=disk_budget,
         observe=observe,
     )
+    # What nobody asked for is decided where a run arrives, not here.
+    placement = before_leaving(asked) if spec.remote else local_placement(asked, side_by_side)
     suite, records = load_suite(suite_name, manager), cell_records(load_runs(runs))
 
     def make_suite_plan() -> SuitePlan:
@@ -145,10 +147,10 @@ def command(
     if not spec.remote and _measure_machine(plan, placement, manager):
         plan = make_suite_plan()
     if as_json and dry_run:
-        echo_json(_plain(plan))
+        echo_json(plain_plan(plan))
         return
     if not as_json:
-        _show_plan(plan, side_by_side, every=dry_run)
+        show_plan(plan, side_by_side, every=dry_run)
     if dry_run:
         return
     can_be_left = getattr(backend, "can_be_left", False)
@@ -157,23 +159,23 @@ def command(
     if submit:
         queued = _submit(jobs, backend, spec.name, side_by_side, quiet=as_json)
         if as_json:
-            echo_json({**_plain(plan), "submitted": [asdict(job.job.request) | _where(job) for job in queued]})
+            echo_json(
+                {**plain_plan(plan), "submitted": [asdict(job.job.request) | queued_where(job) for job in queued]}
+            )
         else:
-            _show_submitted([bool(job.engine_job) for job in queued], spec.name, suite_name, runs)
+            show_submitted([bool(job.engine_job) for job in queued], spec.name, suite_name, runs)
         return
     outcomes, spent = _execute(jobs, backend, side_by_side, quiet=as_json)
     failed = [outcome for outcome in outcomes if outcome.error]
     if spec.remote:  # the cost is measured here
-        placement = local_placement(
-            runs=runs, data_root=data_root, device=device, threads=threads, side_by_side=1, accept_data_issues=False
-        )
+        placement = local_placement(asked, 1)
     unmeasured = _measure(plan, outcomes, runs, placement) if plan.suite.kind == "cost" else {}
     if as_json:
-        failures = [{"run": _name(outcome.job.request), "error": outcome.error} for outcome in failed]
-        echo_json({**_plain(plan), "failed": failures, "unmeasured": unmeasured, "spent": asdict(spent)})
+        failures = [{"run": run_name(outcome.job.request), "error": outcome.error} for outcome in failed]
+        echo_json({**plain_plan(plan), "failed": failures, "unmeasured": unmeasured, "spent": asdict(spent)})
     else:
-        _show_outcome(plan, outcomes, failed, suite_name, runs)
-        _show_spent(spent)
+        show_outcome(plan, outcomes, failed, suite_name, runs)
+        show_spent(spent)
     impossible = plan.in_state("impossible")
     nothing_possible = bool(plan.runs) and len(impossible) == len(plan.runs)
     if failed or unmeasured or nothing_possible or any(run.mistaken for run in impossible):
@@ -204,49 +206,13 @@ def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManag
     return bool(measured)
 
 
-def _name(request: Any) -> str:
-    settings = " ".join(f"{key}={value}" for key, value in request.overrides.items())
-    variant = f":{request.variant}" if request.variant else ""
-    return " ".join(filter(None, [f"{request.method}{variant} on {request.dataset}, seed {request.seed}", settings]))
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    if seconds < 90:
-        return f"{max(1, seconds):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
-    for title, used in plan.stand_ins.items():
-        say(f"{title} is replaced by {used}.")
-    for run in plan.runs if every else ():
-        if run.state != "impossible":
-            cost = f"about {_duration(run.seconds)}" if run.state == "missing" else run.run_id
-            say(f"{run.state:<9}{_name(run.request)}  {cost}".rstrip())
-    for problem, count in Counter(run.problem for run in plan.in_state("impossible")).items():
-        say(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
-    missing = plan.in_state("missing")
-    known = [run.seconds for run in missing if run.seconds is not None]
-    places = f"with {side_by_side} at a time" if side_by_side else "one after another"
-    total = f", about {_duration(sum(known) / (side_by_side or 1))} {places}" if known else ""
-    unknown = f" ({len(missing) - len(known)} of unknown length)" if len(known) < len(missing) else ""
-    counts = ", ".join(
-        f"{len(found)} {state}"
-        for state in ("done", "running", "missing", "impossible")
-        if (found := plan.in_state(state)) or state in ("done", "missing")
-    )
-    say(f"{plan.suite.name}, preset {plan.preset}: {counts}{total}{unknown}.")
-
-
 def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -> tuple[list[Outcome], Spent]:
     from gcdbench.cli.sweep_progress import SweepDisplay
 
     if not jobs:
         return [], Spent()
     started = time.monotonic()
-    with SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet) as display:
+    with SweepDisplay({id(job): run_name(job.request) for job in jobs}, quiet=quiet) as display:
         try:
             outcomes: list[Outcome] = backend.run(jobs, parallel=side_by_side, listener=display)
         except KeyboardInterrupt:
@@ -272,22 +238,9 @@ def _submit(jobs: list[Job], backend: Any, executor: str, side_by_side: int, *, 
             f"The executor '{executor}' needs this command until the last run is done, so --submit is not possible.",
             hint="Leave --submit out, or use --executor slurm.",
         )
-    display = SweepDisplay({id(job): _name(job.request) for job in jobs}, quiet=quiet)
+    display = SweepDisplay({id(job): run_name(job.request) for job in jobs}, quiet=quiet)
     queued: list[QueuedJob] = backend.submit(jobs, parallel=side_by_side, listener=display) if jobs else []
     return queued
-
-
-def _where(job: QueuedJob) -> dict[str, str]:
-    return {"engine": job.engine, "engine_job": job.engine_job}
-
-
-def _show_submitted(taken: list[bool], executor: str, suite_name: str, runs: Path) -> None:
-    left = taken.count(False)
-    rest = f", {left} found no room; the same command tries them again" if left else ""
-    say(
-        f"{taken.count(True)} runs are with {executor}{rest}. 'gcdbench status --runs {runs}' shows them; "
-        f"'gcdbench sweep {suite_name} …' without --submit waits for them and sends lost ones again."
-    )
 
 
 def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Placement) -> dict[str, str]:
@@ -301,41 +254,3 @@ def _measure(plan: SuitePlan, outcomes: list[Outcome], runs: Path, placement: Pl
     for run_id, error in errors.items():
         say(f"The cost of run {run_id} could not be measured: {error}", err=True)
     return errors
-
-
-def _show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome], suite_name: str, runs: Path) -> None:
-    for outcome in failed:
-        say(f"failed: {_name(outcome.job.request)}: {outcome.error}", err=True)
-    done = len(plan.in_state("done")) + len(outcomes) - len(failed)
-    text = f"{done} of {len(plan.runs)} runs are done"
-    if failed:
-        text += f", {len(failed)} failed; the same command tries those again"
-    where = "" if runs == Path("runs") else f" --runs {runs}"
-    say(f"{text}. See 'gcdbench table {suite_name}{where}'.")
-
-
-def _show_spent(spent: Spent) -> None:
-    if spent.runs:
-        text = f"{spent.runs} run{'' if spent.runs == 1 else 's'} in {_duration(spent.seconds)}"
-        say(text + (f", {100 * spent.step_share:.0f} % of it training steps." if spent.step_share else "."))
-
-
-def _plain(plan: SuitePlan) -> dict[str, Any]:
-    return {
-        "suite": plan.suite.name,
-        "preset": plan.preset,
-        "stand_ins": plan.stand_ins,
-        "runs": [
-            {
-                "row": run.row,
-                "dataset": run.column,
-                "seed": run.request.seed,
-                "protocol": run.request.protocol,
-                "state": run.state,
-                "problem": run.problem,
-                "seconds": run.seconds,
-                "run_id": run.run_id,
-            }
-            for run in plan.runs
-        ],
-    }

@@ -15,60 +15,17 @@ if TYPE_CHECKING:
     from gcdbench.runs.placement import Placement
 
 
-def local_placement(
-    *,
-    runs: Path,
-    data_root: Path | None,
-    device: str | None,
-    threads: int | None,
-    side_by_side: int,
-    accept_data_issues: bool,
-    disk_budget: str | None = None,
-    observe: tuple[str, ...] = (),
-) -> Placement:
-    """Runs on this machine share its cores."""
+def local_placement(asked: Placement, side_by_side: int) -> Placement:
+    """What was asked for, on this machine: runs share its cores."""
+    from dataclasses import replace
+
     from gcdbench.core.work import available_cores
-    from gcdbench.runs.placement import Placement
+    from gcdbench.runs.executors.arrival import AUTO
     from gcdbench.runs.plan import detect_gpu
 
     share = max(1, available_cores() // side_by_side)
-    return Placement(
-        runs=runs,
-        data_root=data_root,
-        device=device or ("cuda" if detect_gpu() else "cpu"),
-        threads=threads or share,
-        workers=share,
-        accept_data_issues=accept_data_issues,
-        disk_budget=disk_budget,
-        observe=observe,
-    )
-
-
-def remote_placement(
-    *,
-    runs: Path,
-    data_root: Path | None,
-    device: str | None,
-    threads: int | None,
-    side_by_side: int,
-    accept_data_issues: bool,
-    disk_budget: str | None = None,
-    observe: tuple[str, ...] = (),
-) -> Placement:
-    """What nobody asked for is decided where a run arrives, not here."""
-    from gcdbench.runs.executors.arrival import AUTO, before_leaving
-    from gcdbench.runs.placement import Placement
-
-    asked = Placement(
-        runs=runs,
-        data_root=data_root,
-        device=device or AUTO,
-        threads=threads,
-        accept_data_issues=accept_data_issues,
-        disk_budget=disk_budget,
-        observe=observe,
-    )
-    return before_leaving(asked)
+    device = ("cuda" if detect_gpu() else "cpu") if asked.device == AUTO else asked.device
+    return replace(asked, device=device, threads=asked.threads or share, workers=share)
 
 
 def make_jobs(

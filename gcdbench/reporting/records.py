@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gcdbench.runs.index import RunEntry
 from gcdbench.runs.record import TRANSDUCTIVE
+from gcdbench.runs.run_entry import RunEntry
 
 CellRecord = RunEntry
 

@@ -9,9 +9,9 @@ import pytest
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.run_marks import ISSUE_MARK, issue_notes, told_apart
 from gcdbench.reporting.tables.plain import plain_table
-from gcdbench.runs.index import RunEntry, Settings
 from gcdbench.runs.packed_scores import pack_scores
 from gcdbench.runs.record import SetScores
+from gcdbench.runs.run_entry import RunEntry, Settings
 
 SCORES = {"all": 1.0, "old": 1.0, "new": 1.0}
 

@@ -16,7 +16,6 @@ from gcdbench.cli.present import score_lines
 from gcdbench.core.errors import StoreError
 from gcdbench.core.identity import digest
 from gcdbench.runs.directory import RunDirectory
-from gcdbench.runs.index import make_entry
 from gcdbench.runs.reader import (
     parse_environment,
     parse_events,
@@ -27,6 +26,7 @@ from gcdbench.runs.reader import (
     read_record,
 )
 from gcdbench.runs.record import Record, Scores
+from gcdbench.runs.run_entry import make_entry
 from gcdbench.runs.strict_json import MOST_DEPTH, SEAL, parse_table, read_bytes, write_sealed
 
 AddRun = Callable[..., RunDirectory]

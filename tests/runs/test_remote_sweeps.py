@@ -13,6 +13,7 @@ from click.testing import Result
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.runs.events import Begun, encode_event
+from gcdbench.runs.executors.arrival import AUTO, before_leaving
 from gcdbench.runs.executors.base import Job
 from gcdbench.runs.executors.queue import Queue, QueuedJob, request_key, said_path
 from gcdbench.runs.executors.wire import decode_job, encode_job
@@ -22,18 +23,8 @@ from tests.runs.scripted_engine import unfinished_run
 
 
 def test_what_the_user_wants_to_observe_travels_with_the_jobs(tmp_path: Path) -> None:
-    from gcdbench.cli.sweep_jobs import remote_placement
-
-    placement = remote_placement(
-        runs=tmp_path,
-        data_root=None,
-        device=None,
-        threads=None,
-        side_by_side=0,
-        accept_data_issues=False,
-        disk_budget="6GB",
-        observe=("tensorboard",),
-    )
+    asked = Placement(runs=tmp_path, device=AUTO, disk_budget="6GB", observe=("tensorboard",))
+    placement = before_leaving(asked)
     job = decode_job(encode_job(Job(request=Request(method="kmeans", dataset="phantom"), placement=placement)))
     assert (job.placement.disk_budget, job.placement.observe) == ("6GB", ("tensorboard",))
 

@@ -58,6 +58,9 @@ def test_exchange_counts_pairs_of_new_classes_only() -> None:
     )
     assert exchange(confusion, 2) == pytest.approx(100 * moved)
     assert exchange(confusion, 4) == 0.0  # no class is new
+    unmapped = np.array([[0], [0], [0], [20]])  # images in a cluster that is no class's
+    larger = exchange(np.hstack([confusion, unmapped]), 2)
+    assert larger == pytest.approx(100 * (35 + 15) / (100 + 120))
 
 
 def test_medians_and_failures_say_what_their_number_allows() -> None:

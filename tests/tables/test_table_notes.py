@@ -8,8 +8,9 @@ import json
 import pytest
 
 from gcdbench.reporting.tables.grid import lay_out, p_text
-from gcdbench.reporting.tables.suite_table import _weight_notes, suite_table
-from gcdbench.runs.index import Settings
+from gcdbench.reporting.tables.suite_notes import weight_notes
+from gcdbench.reporting.tables.suite_table import suite_table
+from gcdbench.runs.run_entry import Settings
 
 SEEDS = range(7)
 
@@ -107,7 +108,7 @@ def test_rows_made_with_weights_that_cannot_be_passed_on_say_so(store, suite, ma
         else record
         for record in store.records()
     ]
-    notes = _weight_notes({("a", "x"): given[:7], ("b", "x"): given[7:]})
+    notes = weight_notes({("a", "x"): given[:7], ("b", "x"): given[7:]})
     assert len(notes) == 1
     assert "cannot be redistributed" in notes[0]
     (owner,) = [row for row, found in (("a", given[:7]), ("b", given[7:])) if found[0].method == "legogcd"]

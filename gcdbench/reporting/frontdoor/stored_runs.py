@@ -9,8 +9,9 @@ from gcdbench.core.config import flatten
 from gcdbench.core.errors import ConfigError
 from gcdbench.reporting.frontdoor.one_run import PathLike
 from gcdbench.reporting.records import cell_records
-from gcdbench.runs.index import RunEntry, load_runs
+from gcdbench.runs.index import load_runs
 from gcdbench.runs.record import TRANSDUCTIVE
+from gcdbench.runs.run_entry import RunEntry
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ from gcdbench.reporting.records import CellRecord
 from gcdbench.reporting.run_marks import told_apart
 from gcdbench.reporting.statistics import t_interval
 from gcdbench.reporting.telling_settings import telling_settings
-from gcdbench.runs.index import make_entry
 from gcdbench.runs.record import TRANSDUCTIVE
+from gcdbench.runs.run_entry import make_entry
 
 HEADLINE = "all"
 SHOWN = (HEADLINE, "old", "new", *TERMS)

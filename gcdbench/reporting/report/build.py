@@ -27,7 +27,8 @@ from gcdbench.reporting.tables.grid import lay_out
 from gcdbench.reporting.tables.html import render_html
 from gcdbench.reporting.tables.model import ResultTable
 from gcdbench.reporting.tables.plain import plain_table
-from gcdbench.reporting.tables.suite_table import choose_preset, runs_of_suite, suite_table
+from gcdbench.reporting.tables.suite_cells import runs_of_suite
+from gcdbench.reporting.tables.suite_table import choose_preset, suite_table
 from gcdbench.reporting.telling_settings import telling_settings
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.record import DONE

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from gcdbench.core.errors import ConfigError
-from gcdbench.core.identity import digest
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.metrics.score import ScoreCatalogue
-from gcdbench.models.weight_notes import note_on_weights
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.published.reported import ReportedRow, Rounded, read_reported
 from gcdbench.reporting.records import CellRecord
-from gcdbench.reporting.replicates import split_seed, without_split
-from gcdbench.reporting.run_marks import issue_notes
 from gcdbench.reporting.scores import score_catalogue
 from gcdbench.reporting.suites.costs import with_cost
-from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.reporting.suites.model import (
     Suite,
-    SuiteColumn,
     SuitePreset,
     SuiteRow,
-    request_for,
     require_protocol,
-    stand_in_column,
 )
 from gcdbench.reporting.tables.against import difference_table
 from gcdbench.reporting.tables.build import Bootstrap, Runs, build_table
 from gcdbench.reporting.tables.model import ColumnHead, ResultTable, RowHead
-from gcdbench.runs.plan import split_dataset_name
+from gcdbench.reporting.tables.suite_cells import runs_of_suite
+from gcdbench.reporting.tables.suite_notes import not_installed, other_seeds, run_notes
 from gcdbench.runs.record import DONE
 
 SET_NAMES = {"transductive": "D_u", "inductive": "the test part"}
@@ -46,81 +38,6 @@ def choose_preset(suite: Suite, records: Sequence[CellRecord]) -> str:
         if name in seen:
             return name
     return next(iter(suite.presets))
-
-
-def runs_of_suite(
-    suite: Suite,
-    preset: SuitePreset,
-    records: Sequence[CellRecord],
-    manager: PluginManager,
-    *,
-    seeds: Sequence[int],
-    protocol: str | None = None,
-) -> tuple[dict[tuple[str, str], list[CellRecord]], list[ColumnHead]]:
-    """The runs of every cell, and the columns after stand-ins: datasets that one stands in for become one column."""
-    finder = RunFinder(records, manager)
-    runs: dict[tuple[str, str], list[CellRecord]] = {}
-    heads: list[ColumnHead] = []
-    replaced: list[str] = []
-    for column in suite.columns:
-        cells = _cells(suite, column, preset, finder, seeds, protocol) if preset.stand_in != "always" else {}
-        cells, left_out = _on_one_split(cells)
-        if preset.stand_in == "never" or any(cells.values()):
-            heads.append(ColumnHead(key=column.dataset, title=column.title, left_out=left_out))
-            runs |= {(row, column.dataset): found for row, found in cells.items()}
-        else:
-            replaced.append(column.title)
-    if replaced:
-        column = stand_in_column(suite, suite.columns[0], manager)
-        cells = _cells(suite, column, preset, finder, seeds, None)
-        title = f"{column.dataset} in place of {', '.join(replaced)}"
-        heads.append(ColumnHead(key=column.dataset, title=title, stand_in_for=tuple(replaced)))
-        runs |= {(row, column.dataset): found for row, found in cells.items()}
-    return runs, heads
-
-
-def _cells(
-    suite: Suite,
-    column: SuiteColumn,
-    preset: SuitePreset,
-    finder: RunFinder,
-    seeds: Sequence[int],
-    protocol: str | None,
-) -> dict[str, list[CellRecord]]:
-    return {
-        row.key: [
-            record
-            for seed in seeds
-            for record in finder.find(request_for(suite, row, column, preset, seed, protocol=protocol))
-        ]
-        for row in suite.rows
-    }
-
-
-def _on_one_split(cells: Mapping[str, Sequence[CellRecord]]) -> tuple[dict[str, list[CellRecord]], int]:
-    """Only runs on the images and the split that most finished runs of a column have, and how many others finished.
-
-    A request does not say which: its protocol makes another split of other images, or of images that were added. Where
-    each seed draws its split, the same holds seed by seed.
-    """
-    done = [record for found in cells.values() for record in found if record.status == DONE]
-    usual_images = _most_common((record.image_size, record.images) for record in done)
-    done = [record for record in done if record.images == usual_images[record.image_size]]
-    usual_split = _most_common((split_seed(record), record.split_sha256) for record in done)
-
-    def usual(record: CellRecord) -> bool:
-        same_images = record.images == usual_images.get(record.image_size, record.images)
-        return same_images and record.split_sha256 == usual_split.get(split_seed(record), record.split_sha256)
-
-    kept = {row: [record for record in found if usual(record)] for row, found in cells.items()}
-    left_out = sum(record.status == DONE and not usual(record) for found in cells.values() for record in found)
-    return kept, left_out
-
-
-def _most_common(pairs: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """For each first member the second one that it comes with most often."""
-    counted = Counter(pairs)
-    return {first: second for (first, second), _ in reversed(counted.most_common())}
 
 
 def reported_numbers(suite: Suite, heads: Sequence[ColumnHead]) -> dict[tuple[str, str], dict[str, Rounded]]:
@@ -182,14 +99,14 @@ def suite_table(
         "seeds": wanted,
         "notes": [
             *suite.notes,
-            *_run_notes(heads, runs),
+            *run_notes(heads, runs),
             *(
                 f"{head.title}: {head.left_out} finished run(s) on other images or another split are left out."
                 for head in heads
                 if head.left_out
             ),
-            *_other_seeds(suite, heads, runs, records, wanted),
-            *_not_installed(suite, manager),
+            *other_seeds(suite, heads, runs, records, wanted),
+            *not_installed(suite, manager),
         ],
     }
     if against is not None:
@@ -270,73 +187,6 @@ def _one_split(heads: Sequence[ColumnHead], runs: Runs) -> bool:
     for (_, column), found in runs.items():
         splits[column] |= {record.split_sha256 for record in found}
     return any(splits.values()) and all(len(split) <= 1 for split in splits.values())
-
-
-def _other_seeds(
-    suite: Suite, heads: Sequence[ColumnHead], runs: Runs, records: Sequence[CellRecord], seeds: Sequence[int]
-) -> list[str]:
-    """Which cells have finished runs of seeds that this table leaves out: a mean may be better known than it shows."""
-    keys: dict[str, str] = {}
-
-    def like(record: CellRecord) -> str:
-        """What must be equal in runs of other seeds."""
-        if suite.replicate == "seed":
-            return record.settings
-        if record.settings not in keys:
-            keys[record.settings] = digest(without_split(record.common.identity))
-        return keys[record.settings]
-
-    more: dict[str, set[int]] = {}
-    for record in records:
-        of_kind = suite.replicate == "seed" or record.seed == split_seed(record)
-        if record.status == DONE and record.seed not in seeds and of_kind:
-            more.setdefault(like(record), set()).add(record.seed)
-    found = [
-        f"{row.title} on {head.title} ({len(left_out)})"
-        for head in heads
-        for row in suite.rows
-        if (left_out := set().union(*(more.get(like(r), set()) for r in runs.get((row.key, head.key), ()))))
-    ]
-    return [f"Stored runs of other seeds are left out: {', '.join(found)}; '--seeds' includes them."] if found else []
-
-
-def _not_installed(suite: Suite, manager: PluginManager) -> list[str]:
-    """Rows and columns whose stored runs may not be recognised here."""
-    methods = {row.method for row in suite.rows} - set(manager.names("methods"))
-    datasets = {split_dataset_name(column.dataset)[0] for column in suite.columns} - set(manager.names("datasets"))
-    missing = [*(f"method '{name}'" for name in sorted(methods)), *(f"dataset '{name}'" for name in sorted(datasets))]
-    if not missing:
-        return []
-    return [f"Not installed here: {', '.join(missing)}. Stored runs may be missing from this table for that reason."]
-
-
-def _run_notes(heads: Sequence[ColumnHead], runs: Runs) -> list[str]:
-    notes = [
-        f"The dataset {head.key} stands in for {', '.join(head.stand_in_for)}: "
-        "these numbers show that everything runs, and say nothing about those datasets."
-        for head in heads
-        if head.stand_in_for
-    ]
-    used = [record for found in runs.values() for record in found if record.status == DONE]
-    rebuilt = sorted({record.method for record in used if record.reconstruction})
-    if rebuilt:
-        notes.append(f"Reconstructions without reference code: {', '.join(rebuilt)}.")
-    return notes + issue_notes(used) + _weight_notes(runs)
-
-
-def _weight_notes(runs: Runs) -> list[str]:
-    """What is known of the weights that rows were made with, and which rows these are unless it is all of them."""
-    rows_of: dict[str, set[str]] = {}
-    for (row, _), found in runs.items():
-        for record in found:
-            if record.status == DONE:
-                rows_of.setdefault(str(record.identity.get("weights_sha256", "")), set()).add(row)
-    begun = set().union(*rows_of.values())
-    return [
-        note if rows == begun else f"{note[:-1]}; rows {', '.join(sorted(rows))}."
-        for digest, rows in sorted(rows_of.items())
-        if (note := note_on_weights(digest)) is not None
-    ]
 
 
 def find_row(suite: Suite, name: str) -> str:
