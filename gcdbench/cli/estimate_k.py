@@ -36,7 +36,7 @@ def command(estimator: str, quiet: bool, as_json: bool, **options: Any) -> None:
         raise UnknownName("estimator", estimator, [*ESTIMATORS, "all"])
     execution = plan_run("ss-kmeans", **options)
     plan = execution.plan
-    with ProgressDisplay(quiet=quiet or as_json) as display:
+    with ProgressDisplay(quiet=quiet or as_json, notes=not as_json) as display:
         execution = replace(execution, listener=display)
         prepared = prepare_data(execution)
         ctx = make_context(execution, prepared)

@@ -40,7 +40,7 @@ def command(method: str, k_policy: str, rates: str, share: float, quiet: bool, a
     execution = plan_run(method, k_policy=k_policy, **options)
     if not execution.plan.method.trained:
         raise ConfigError(f"The method '{method}' trains nothing, so it has no learning rate.")
-    with ProgressDisplay(quiet=quiet or as_json) as display:
+    with ProgressDisplay(quiet=quiet or as_json, notes=not as_json) as display:
         trials = tune_rate(replace(execution, listener=display), tried, share=share)
     best = best_rate(trials)
     if as_json:

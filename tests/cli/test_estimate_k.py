@@ -15,7 +15,7 @@ RANDOM = ("--set", "weights=none")
 def test_both_estimates_with_their_error(cli: Callable[..., Result]) -> None:
     made = cli("estimate-k", *SMALL, *RANDOM, "--json")
     assert made.exit_code == 0
-    told = json.loads(made.output)
+    told = json.loads(made.stdout)
     assert (told["dataset"], told["protocol"], told["seed"], told["image_size"]) == ("phantom", "half", 0, 32)
     assert [row["estimator"] for row in told["estimates"]] == ["gcd", "granularity"]
     for row in told["estimates"]:
@@ -42,7 +42,7 @@ def test_rates_are_tried_and_one_is_recommended(cli: Callable[..., Result]) -> N
     larger = (*SMALL, "--dataset-set", "n_per_class=20", *RANDOM, "--set", "epochs=1")
     made = cli("tune-lr", "--method", "simgcd", *larger, "--rates", "0.01,0.1", "--json")
     assert made.exit_code == 0, made.output
-    told = json.loads(made.output)
+    told = json.loads(made.stdout)
     assert [trial["lr"] for trial in told["trials"]] == [0.01, 0.1]
     assert told["best"] in (0.01, 0.1)
 
@@ -60,11 +60,11 @@ def test_a_run_with_an_estimated_k_says_so_and_scores_the_error(cli: Callable[..
     options = ("--method", method, *SMALL, *RANDOM, "--set", "epochs=1")
     made = cli("run", *options, "--k", "estimated", "--json", "-q")
     assert made.exit_code == 0, made.output
-    scores = json.loads(made.output)["sets"]["transductive"]["scores"]
+    scores = json.loads(made.stdout)["sets"]["transductive"]["scores"]
     assert scores["k_hat"] >= 4
     assert scores["k_hat_error"] == scores["k_hat"] - 8
     # What runs use is what the command prints.
-    told = json.loads(cli("estimate-k", *SMALL, *RANDOM, "--estimator", "granularity", "--json").output)
+    told = json.loads(cli("estimate-k", *SMALL, *RANDOM, "--estimator", "granularity", "--json").stdout)
     assert scores["k_hat"] == told["estimates"][0]["k"]
     table = cli("table", "--scores", "all,k_hat_error", "--format", "csv").output
     assert ",estimated," in table

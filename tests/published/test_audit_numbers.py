@@ -237,7 +237,7 @@ def test_the_command_prints_json_and_can_fail():
     runner = CliRunner()
     result = runner.invoke(command, [str(PAPER), str(PAPER_ERRORS), "--json", "--strict"])
     assert result.exit_code == 1
-    value = json.loads(result.output)
+    value = json.loads(result.stdout)
     kvasir = {row["method"]: row for row in value["rows"] if row["dataset"] == "kvasir"}
     assert kvasir["uno_plus"]["w"] is None
     assert kvasir["simgcd"]["w"] == pytest.approx([0.438, 0.4526], abs=1e-3)

@@ -180,7 +180,7 @@ def test_a_row_of_another_share_is_no_matter_of_counts() -> None:
 def run(*arguments: object) -> dict[str, list[dict[str, object]]]:
     result = CliRunner().invoke(command, [*map(str, arguments), "--json"])
     assert result.exit_code == 0, result.output
-    return json.loads(result.output)  # type: ignore[no-any-return]
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
 
 
 def test_the_papers_error_terms_are_no_counts_of_a_single_run() -> None:
