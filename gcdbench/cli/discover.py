@@ -149,6 +149,12 @@ def _lines(discovery: Discovery, found: Discovered, written: Written) -> list[st
         f"{len(written.predictions)} images in {filled} cluster{'' if filled == 1 else 's'}, "
         f"{written.new} of them new; the number of clusters, {written.k}, was {how}."
     )
+    if how == "estimated" and written.k <= len(discovery.known):
+        more = len(discovery.known) + 2
+        lines.append(
+            "The estimate leaves no room for a new class; it is uncertain, most of all with few known classes. If you "
+            f"expect new ones, say how many clusters there are in total, for example --k {more}."
+        )
     if record.scores is not None:
         lines += score_lines(record, record.scores)
     lines.append(f"Predictions: {written.table}")

@@ -17,12 +17,17 @@ LEFT_WIDTH = len("59 min left")
 
 
 class ProgressDisplay:
-    """Listens to a run's events and shows them; use as a context manager."""
+    """Listens to a run's events and shows them; use as a context manager.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    quiet: no progress. What a run has to say about its data, caches and kernels is no progress: it is shown all the
+    same, unless ``notes`` is False.
+    """
+
+    def __init__(self, *, quiet: bool = False, notes: bool = True) -> None:
         import sys
 
         self._quiet = quiet
+        self._notes = notes
         self._live = sys.stderr.isatty() and not quiet
         self._tasks: dict[str, Any] = {}
         self._last_plain: dict[str, float] = {}
@@ -59,16 +64,17 @@ class ProgressDisplay:
         """Show one event."""
         from gcdbench.runs.events import EpochEnd, Note, Progress, StepProgress
 
-        if self._quiet:
+        if isinstance(event, Note):
+            if self._notes:
+                self._line(event.message)
+        elif self._quiet:
             return
-        if isinstance(event, StepProgress):
+        elif isinstance(event, StepProgress):
             self._training(event, event.epoch + event.step / max(event.steps, 1))
         elif isinstance(event, EpochEnd):
             self._training(event, event.epoch + 1)
         elif isinstance(event, Progress):
             self._progress(event.task, event.done, event.total, event.detail)
-        elif isinstance(event, Note):
-            self._line(event.message)
 
     def _progress(self, task: str, done: int, total: int, detail: str, seconds_left: float | None = None) -> None:
         """One estimate of the time left: the event's own, or else by the speed so far."""

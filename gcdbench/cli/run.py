@@ -97,7 +97,9 @@ def command(
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
         say(headline(plan, request, placement))
-    result = _execute(Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank)
+    result = _execute(
+        Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank, notes=main_rank
+    )
     if not main_rank:
         return
     if as_json:
@@ -143,13 +145,13 @@ def _expected_duration(plan: Plan, placement: Placement) -> str:
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
 
 
-def _execute(execution: Execution, *, quiet: bool) -> RunResult:
+def _execute(execution: Execution, *, quiet: bool, notes: bool) -> RunResult:
     from dataclasses import replace
 
     from gcdbench.cli.progress import ProgressDisplay
     from gcdbench.runs.runner import execute
 
-    with ProgressDisplay(quiet=quiet) as display:
+    with ProgressDisplay(quiet=quiet, notes=notes) as display:
         return execute(replace(execution, listener=display))
 
 

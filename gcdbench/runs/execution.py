@@ -21,8 +21,9 @@ from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.events import Listener, Note, Progress, ignore, make_event
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan
+from gcdbench.runs.record import INDUCTIVE, TRANSDUCTIVE
 from gcdbench.splits.data import training_rows
-from gcdbench.splits.manifest import ROLES, TEST, SplitManifest, make_split
+from gcdbench.splits.manifest import ROLES, TEST, UNLABELLED, SplitManifest, make_split
 from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import TaskInfo
 
@@ -96,7 +97,9 @@ def prepare_data(execution: Execution) -> Prepared:
         split = plan.split
     roles = np.asarray(ROLES)[split.roles]
     if leaked := find_leak(store.sha256, roles).sentence([source.keys[i] for i in order]):
-        execution.listener(Note(message=f"{plan.dataset_text}: {leaked}"))
+        kept = "the score on the test part counts them; --set protocol.test_copies=left-out leaves them out"
+        said = "they are left out of the score on the test part" if split.protocol.test_copies == "left-out" else kept
+        execution.listener(Note(message=f"{plan.dataset_text}: {leaked} ({said})"))
     issues = tuple(blocking_issues(source, store, roles))
     if issues and not placement.accept_data_issues:
         raise DataError(
@@ -106,6 +109,15 @@ def prepare_data(execution: Execution) -> Prepared:
             "and records them.",
         )
     return Prepared(source=source, store=store, split=split, issues=(*issues, *source.accepted_issues))
+
+
+def evaluation_sets(split: SplitManifest) -> dict[str, IntArray]:
+    """Ids of the images that are predicted and scored, by evaluation set; sets without an image are not there."""
+    test = split.ids(TEST)
+    if split.protocol.test_copies == "left-out":
+        test = find_leak(split.sha256, np.asarray(ROLES)[split.roles]).leave_out(test)
+    sets = {TRANSDUCTIVE: split.ids(UNLABELLED), INDUCTIVE: test}
+    return {name: ids for name, ids in sets.items() if len(ids)}
 
 
 def task_info(plan: Plan, split: SplitManifest) -> TaskInfo:

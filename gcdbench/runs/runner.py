@@ -27,15 +27,15 @@ from gcdbench.runs.auto_views import decide_auto_views
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.evaluate import attach_truth, score_run
 from gcdbench.runs.events import Begun, Event, ObserverFailed, Progress, Resumed, StepProgress, ignore
-from gcdbench.runs.execution import Execution, Prepared, make_context, prepare_data, task_info
+from gcdbench.runs.execution import Execution, Prepared, evaluation_sets, make_context, prepare_data, task_info
 from gcdbench.runs.observers.watch import Watch
 from gcdbench.runs.plan import Materials
 from gcdbench.runs.predictions import save_arrays
 from gcdbench.runs.reader import parse_split
-from gcdbench.runs.record import DONE, INDUCTIVE, TRANSDUCTIVE, Record, Scores, StoredFile
+from gcdbench.runs.record import DONE, Record, Scores, StoredFile
 from gcdbench.runs.recovery import recover
 from gcdbench.runs.strict_json import Fields
-from gcdbench.splits.manifest import TEST, UNLABELLED, SplitManifest
+from gcdbench.splits.manifest import SplitManifest
 from gcdbench.training.method import Method, Prediction, SavesModel
 
 
@@ -186,11 +186,9 @@ def compute(execution: Execution, prepared: Prepared, checkpoint_dir: Path | Non
     started = time.perf_counter()
     method.fit(split.data(pixels))
     fitted = time.perf_counter()
-    sets = {TRANSDUCTIVE: UNLABELLED, INDUCTIVE: TEST}
     predictions = {
-        name: checked_prediction(method.predict(ImageSet(ids=split.ids(role), store=pixels)), split.ids(role))
-        for name, role in sets.items()
-        if len(split.ids(role))
+        name: checked_prediction(method.predict(ImageSet(ids=ids, store=pixels)), ids)
+        for name, ids in evaluation_sets(split).items()
     }
     seconds = {"fit": round(fitted - started, 3), "predict": round(time.perf_counter() - fitted, 3)}
     return Computed(method=method, predictions=predictions, seconds=seconds)

@@ -27,6 +27,7 @@ class Protocol:
     old_count: number of old classes; None means half of them, rounded up.
     old_names: the old classes of rule ``"named"``, by name or by their number from 0 in the card's order.
     k: number of clusters that somebody chose under the policy ``"known"``; None means that of the dataset's classes.
+    test_copies: whether test images that are byte for byte a labelled one are ``"scored"`` or ``"left-out"``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Protocol:
     epoch_selection: Literal["last"] = "last"
     old_names: tuple[str, ...] = ()
     k: int | None = None
+    test_copies: Literal["scored", "left-out"] = "scored"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.label_fraction <= 1.0:
@@ -87,10 +89,12 @@ class Protocol:
     def card(self) -> dict[str, Any]:
         """Every field, for identities, run cards and captions.
 
-        ``old_names`` and ``k`` are younger than stored runs, so they are there only where they say something: the ids
-        of those runs stay valid.
+        ``old_names``, ``k`` and ``test_copies`` are younger than stored runs, so they are there only where they say
+        something: the ids of those runs stay valid.
         """
-        silent = {"old_names": not self.old_names, "k": self.k is None}
+        silent = {
+            "old_names": not self.old_names, "k": self.k is None, "test_copies": self.test_copies == "scored",
+        }  # fmt: skip
         return {key: value for key, value in to_plain(self).items() if not silent.get(key)}
 
 

@@ -56,3 +56,9 @@ def test_a_run_and_the_audit_name_them(cli, tmp_path: Path) -> None:
     result = cli("run", "-m", "kmeans", "-d", f"folder:{root}", "--preset", "smoke", "--set", "image_size=16")
     assert result.exit_code == 0, result.output
     assert "3 test images are byte for byte copies of labelled ones: test/a/copy" in result.stderr
+    command = ("run", "-m", "kmeans", "-d", f"folder:{root}", "--preset", "smoke", "--set", "image_size=16", "--quiet")
+    again = cli(*command, "--set", "protocol.test_copies=left-out")
+    assert again.exit_code == 0, again.output
+    assert "left out of the score on the test part" in again.stderr  # quiet is about progress, not about this
+    assert "test part (n = 12," in result.stdout
+    assert "test part (n = 9," in again.stdout

@@ -101,6 +101,18 @@ def test_without_k_it_is_estimated_and_said(cli: Cli, own: OwnImages, tmp_path: 
     assert "was estimated, not given" in (tmp_path / "out" / "gallery.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("estimate", "hinted"), [(len(OLD), True), (len(OLD) + 1, False)])
+def test_an_estimate_without_room_for_new_classes_is_no_last_word(
+    cli: Cli, own: OwnImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimate: int, hinted: bool
+) -> None:
+    monkeypatch.setattr("gcdbench.methods.algorithms.estimate_k.estimate_k", lambda *_, **__: estimate)
+    sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled)
+    result = cli("discover", *sides, "-o", tmp_path / "out", *SMALL, "-m", "kmeans")
+    assert result.exit_code == 0, result.output
+    assert f"the number of clusters, {estimate}, was estimated" in result.output
+    assert ("for example --k" in result.output) == hinted
+
+
 def test_empty_labels_in_a_list_are_unlabelled(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
     by_folders = discover(cli, own, tmp_path / "out", "--k", 4)
     listed = tmp_path / "all.csv"
