@@ -7,7 +7,7 @@ of many epochs. The first tenth is a warm-up; the rest is judged:
 
 - memory is flat when the straight line through the memory *in use* rises by less than ``FLAT`` of it over the way.
   In use is what remains when the C library has given back all that is free. It is looked at in a fork, so that the
-  process itself goes on as it would; what that *holds* from the system is told beside it.
+  process itself continues as it would; what that *holds* from the system is given with it.
 - open files and threads are flat when the second half never has more of them than the first.
 
 The exit code is 1 when something is not. Without ``--output`` the figures go into docs/reliability.md, between its

@@ -56,7 +56,7 @@ def pooled(backbone: Backbone, hidden: Hidden) -> Tensor:
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Error of each way to store, and the cosine distances that it causes, beside that of two views of one image."""
+    """Error of each way to store, and the cosine distances that it causes, next to that of two views of one image."""
     source = open_source(Path(settings.folder))
     chosen = np.linspace(0, len(source) - 1, min(settings.images, len(source))).astype(int)
     few = dataclasses.replace(

@@ -73,7 +73,7 @@ METHODS = (
     MethodSpec(
         name="protogcd",
         factory="gcdbench.methods.protogcd:ProtoGCD",
-        config="gcdbench.methods.protogcd:ProtoGCDConfig",
+        config="gcdbench.methods.configs:ProtoGCDConfig",
         summary="Self-distillation whose labels harden with confidence and time, and prototypes kept apart",
         citation="Ma, Zhu, Zhang, Liu. ProtoGCD: Unified and Unbiased Prototype Learning for Generalized Category "
         "Discovery. IEEE TPAMI 2025",

@@ -204,3 +204,23 @@ class NGUFApproxConfig(SimGCDConfig):
     neighbours: Count = 8
     neighbour_weight: Share = 0.5
     distill_weight: NotNegative = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtoGCDConfig:
+    """The values of the published command for CIFAR-100, of the two that were published the one with fewer classes.
+
+    lambda_: weight of the supervised half. hard_start, hard_end: share of the images that get a hard label, at first
+    and after ``hard_ramp`` of the epochs. tau, tau_teacher: temperatures of the prediction and of soft labels.
+    """
+
+    lambda_: Share = 0.35
+    entropy_weight: NotNegative = 2.0
+    separation_weight: NotNegative = 0.1
+    tau: Positive = 0.1
+    tau_teacher: Positive = 0.05
+    hard_start: Share = 0.0
+    hard_end: Share = 1.0
+    hard_ramp: Share = 0.5
+    tau_u: Positive = 1.0
+    tau_c: Positive = 0.07

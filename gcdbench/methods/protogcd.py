@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gcdbench.core.config import NotNegative, Positive, Share
+from gcdbench.methods.configs import ProtoGCDConfig
 from gcdbench.training import losses
 from gcdbench.training.batch import Batch
 from gcdbench.training.method import TaskInfo
@@ -22,26 +21,6 @@ if TYPE_CHECKING:
 
 TIE = 1e-6
 """Keeps the ratio of the two largest probabilities finite."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProtoGCDConfig:
-    """The values of the published command for CIFAR-100, of the two that were published the one with fewer classes.
-
-    lambda_: weight of the supervised half. hard_start, hard_end: share of the images that get a hard label, at first
-    and after ``hard_ramp`` of the epochs. tau, tau_teacher: temperatures of the prediction and of soft labels.
-    """
-
-    lambda_: Share = 0.35
-    entropy_weight: NotNegative = 2.0
-    separation_weight: NotNegative = 0.1
-    tau: Positive = 0.1
-    tau_teacher: Positive = 0.05
-    hard_start: Share = 0.0
-    hard_end: Share = 1.0
-    hard_ramp: Share = 0.5
-    tau_u: Positive = 1.0
-    tau_c: Positive = 0.07
 
 
 class ProtoGCD(ParametricMethod):

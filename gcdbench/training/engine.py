@@ -17,6 +17,7 @@ from gcdbench.training import checkpoint, rng
 from gcdbench.training.code import code_digest
 from gcdbench.training.context import derive_seed
 from gcdbench.training.distributed import average_gradients, broadcast_modules, wait_for_all, world
+from gcdbench.training.loss_terms import not_finite, total_loss
 from gcdbench.training.meter import Meter
 from gcdbench.training.optimiser import make_optimiser
 from gcdbench.training.sampler import batch_size_for, epoch_rng
@@ -130,7 +131,7 @@ class Engine:
         # The losses see the whole batch on every rank, so what they draw must be the same on every rank.
         rng.set_streams(self.ctx.seed, f"losses/{self.total_steps}")
         losses = method.losses(batch)
-        total = self._total(losses)
+        total = total_loss(losses, type(method).__name__)
         self.optimiser.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
         average_gradients(self.parameters)
@@ -153,17 +154,6 @@ class Engine:
         share = self.batch_size // self.world.size
         return self.ids[self._positions(step)[self.world.rank * share : (self.world.rank + 1) * share]]
 
-    def _total(self, losses: dict[str, Tensor]) -> Tensor:
-        name = type(self.method).__name__
-        if not isinstance(losses, dict):
-            raise TrainingError(f"losses() of {name} returned {type(losses).__name__}, not a dictionary of terms.")
-        for key, value in losses.items():
-            if not isinstance(value, Tensor) or value.ndim:
-                raise TrainingError(f"losses() of {name} must return scalar tensors, but '{key}' is not one.")
-        if not any(value.requires_grad for value in losses.values()):
-            raise TrainingError(f"losses() of {name} returned nothing that depends on the network.")
-        return torch.stack([value.float() for value in losses.values()]).sum()
-
     def _check(self, losses: dict[str, Tensor]) -> dict[str, float]:
         """Values of the losses; stops the run, before a weight is changed, when one or the gradient is not finite."""
         norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
@@ -172,22 +162,12 @@ class Engine:
         values = dict(zip(losses, numbers, strict=True))
         if all(map(math.isfinite, numbers)) and math.isfinite(gradient):
             return values
-        culprits = [f"the loss '{name}'" for name, value in values.items() if not math.isfinite(value)]
-        told = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
-        # No learning rate has had an effect before the first step is taken.
-        rate = "try a smaller learning rate, or " if self.total_steps else ""
-        hint = f"{rate}look at the {'named loss' if culprits else 'losses: one has no finite gradient'}"
-        if not self.total_steps:
-            hint += ", the weights that the run starts from, and the images of the first batch"
+        kept = None
         if self.ctx.checkpoint_dir is not None and self.world.main:
-            path = self.ctx.checkpoint_dir / checkpoint.FAILED
-            checkpoint.write_state(path, self._state())
-            hint += f"; weights and optimiser before this step are in {path} (running statistics have seen its batch)"
-        raise TrainingError(
-            f"Training stopped at step {self.total_steps} (epoch {self.epoch + 1} of {self.config.epochs}): "
-            f"{', '.join(culprits) or 'the gradient'} is not finite ({told}, gradient norm = {gradient:.6g}).",
-            hint=hint,
-        )
+            kept = self.ctx.checkpoint_dir / checkpoint.FAILED
+            checkpoint.write_state(kept, self._state())
+        epoch = f"{self.epoch + 1} of {self.config.epochs}"
+        raise not_finite(values, gradient, step=self.total_steps, epoch=epoch, kept=kept)
 
     def _end_epoch(self) -> None:
         # BatchNorm's running statistics are each rank's own; the model that counts is rank 0's.

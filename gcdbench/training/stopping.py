@@ -1,4 +1,4 @@
-"""A wish to stop at the next moment from which a training can be continued exactly.
+"""A request to stop at the next moment from which a training can be continued exactly.
 
 A batch system warns a job before it ends it. Whoever hears the warning asks here; the training loop looks after each
 step, writes a checkpoint and ends as by Ctrl-C.
@@ -22,5 +22,5 @@ def stop_asked() -> bool:
 
 
 def forget() -> None:
-    """Take the wish back, for a process that does more than one run."""
+    """Withdraw the request, for a process that does more than one run."""
     _asked.clear()

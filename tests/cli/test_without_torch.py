@@ -15,10 +15,9 @@ from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, write_fake_run
 
 SUITE = """
-title = "One row"
+title = "Every method"
 presets = { laptop = { seeds = [0, 1] } }
 columns = [{ dataset = "phantom" }]
-rows = [{ method = "simgcd" }, { method = "dccl" }, { method = "kmeans" }]
 """
 PROGRAM = """
 import sys
@@ -35,7 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for method in ("simgcd", "kmeans"):
         request = Request(method=method, dataset="phantom", preset="laptop")
         write_fake_run(made / "runs", FakeRun(request=request), manager)
-    (made / "one.toml").write_text(SUITE)
+    rows = "".join(f'[[rows]]\nmethod = "{name}"\n' for name in manager.names("methods"))
+    (made / "one.toml").write_text(SUITE + rows)
     return made
 
 

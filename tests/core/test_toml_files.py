@@ -1,4 +1,4 @@
-"""TOML of a stranger: plain values, or a reason."""
+"""TOML that somebody else wrote: plain values, or a reason."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcdbench.methods.configs import ProtoGCDConfig
 from gcdbench.methods.protogcd import (
     ProtoGCD,
-    ProtoGCDConfig,
     adaptive_cross_entropy,
     adaptive_targets,
     prototype_separation,

@@ -110,7 +110,7 @@ def test_it_learns_what_was_labelled() -> None:
 
 @pytest.mark.parametrize(("classes", "k_old", "images"), [(3, 2, 30), (2, 1, 4), (4, 2, 4), (1, 1, 2)], ids=str)
 def test_small_tasks(classes: int, k_old: int, images: int) -> None:
-    """One new class, one image a class, no new class at all."""
+    """One new class, one image per class, no new class at all."""
     data, task, _ = tiny_task(images=images, classes=classes, k_old=k_old)
     prediction = train(data, task).predict(data.unlabelled)
     assert prediction.k_hat == classes

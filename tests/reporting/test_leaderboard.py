@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from gcdbench.metrics.error_terms import TERMS
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.directory import RunDirectory
 from gcdbench.runs.request import Request
@@ -77,6 +78,11 @@ def test_medians_and_links_to_cards(cli: Cli, archives: tuple[Path, Path], tmp_p
         linked = set(re.findall(r'href="(runs/\w+\.html)"', row))
         assert linked == {f"runs/{run.run_id}.html" for run in runs}
         assert linked <= set(found)
+        first = RunDirectory(next((tmp_path / f"runs-of-{method}").glob("*/*/*"))).record()
+        card = [float(value) for value in re.findall(r'data-value="([\d.]+)"', found[f"runs/{first.run_id}.html"])]
+        assert first.scores
+        scores = first.scores.sets["transductive"].scores
+        assert card[:7] == pytest.approx([scores[key] for key in ("all", "old", "new", *TERMS)])
 
 
 def test_a_tampered_archive_is_refused_and_named(cli: Cli, archives: tuple[Path, Path], tmp_path: Path) -> None:

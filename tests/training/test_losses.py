@@ -128,7 +128,7 @@ TEMPERATURES = (1.0, 0.1, 0.07)
 
 
 def label_patterns(images: int, classes: int) -> list[np.ndarray]:
-    """Labels of the images: none, all of one class, one image a class, mixed with gaps."""
+    """Labels of the images: none, all of one class, one image per class, mixed with gaps."""
     rng = np.random.default_rng(images * 10 + classes)
     mixed = rng.integers(-1, classes, size=images)
     return [

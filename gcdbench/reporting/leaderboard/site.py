@@ -85,9 +85,21 @@ def render_site(collected: Collected, manager: PluginManager, title: str) -> dic
         for row in board.rows:
             for run in row.runs:
                 pages[f"{CARDS}/{run.record.run_id}.html"] = engine.get_template("card.html").render(
-                    board=board, row=row, run=run, facts=_facts(run), settings=_settings(run), up="../"
+                    board=board,
+                    row=row,
+                    run=run,
+                    keys=_shown_first(run),
+                    facts=_facts(run),
+                    settings=_settings(run),
+                    up="../",
                 )
     return pages
+
+
+def _shown_first(run: Submitted) -> list[str]:
+    """Keys of a run's scores: those of the boards, then the others."""
+    found = run.scores.scores
+    return list(dict.fromkeys([*(key for key in SHOWN if key in found), *found]))
 
 
 def _facts(run: Submitted) -> Mapping[str, str]:
