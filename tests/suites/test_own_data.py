@@ -47,6 +47,9 @@ def test_runs_on_own_images_are_found_by_their_suite(cli, images: Path, monkeypa
     assert swept.exit_code == 0, swept.output
     assert "2 of 2 runs are done" in swept.output
     assert "2 done, 0 missing" in cli("sweep", *arguments, "--dry-run").output
+    more = cli("sweep", *arguments, "--seeds", "0-2", "--dry-run").output
+    assert "1 missing" in more
+    assert "unknown length" not in more  # the finished ones tell how long it will take
     table = cli("table", "mine.toml", "--json")
     assert '"n": 2' in table.stdout, table.output
 

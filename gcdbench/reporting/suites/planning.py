@@ -154,12 +154,12 @@ class _Estimate:
         self._threads = threads
         for record in records:
             if record.status == DONE and record.seconds is not None:
-                like = (record.dataset, record.preset)
-                self._known.setdefault((*like, record.method), []).append(record.seconds)
+                for name in {record.dataset, record.called}:  # one's own images have a path, which is what plans say
+                    self._known.setdefault((name, record.preset, record.method), []).append(record.seconds)
 
     def seconds(self, plan: Plan) -> float | None:
         """Seconds of one run, None where nothing is known."""
-        like = self._known.get((plan.dataset_name, plan.preset, plan.method.name))
+        like = self._known.get((plan.dataset_text, plan.preset, plan.method.name))
         if like:
             return statistics.median(like)
         count = self._count(plan)
