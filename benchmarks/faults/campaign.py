@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import shutil
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from benchmarks.faults.trial import CRASH, OK, Case, Outcome, Trial, plain
+from benchmarks.faults.trial import CRASH, OK, Case, Outcome, Trial, plain, without_places
 
 
 def read_trials(file: Path) -> dict[tuple[str, str, str], Trial]:
@@ -72,7 +71,7 @@ def _try(case: Case, folder: Path) -> Trial:
         group=case.group,
         case=case.name,
         verdict=outcome.verdict,
-        detail=outcome.detail.replace(os.fspath(folder.parent), ""),
+        detail=without_places(outcome.detail),
         met=outcome.met,
         seconds=round(time.monotonic() - began, 2),
     )

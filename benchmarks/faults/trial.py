@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 OK, LOST, SILENT, CRASH, HANG = "ok", "lost result", "silent change", "crash", "hang"
 VERDICTS = (OK, LOST, SILENT, CRASH, HANG)
+_FOLDERS = re.compile(r"(?<![\w.…/])/(?!proc/|dev/)(?:[^\s/'\":,]+/)+")
+"""The folders of an absolute path; those of the system that a case is about are left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,11 @@ class Trial:
     def key(self) -> tuple[str, str, str]:
         """The key of its case."""
         return self.section, self.group, self.case
+
+
+def without_places(detail: str) -> str:
+    """``detail`` without the folders of this machine; a message may have been cut in the middle of a path."""
+    return _FOLDERS.sub("…/", detail)
 
 
 def count(trials: Iterable[Trial]) -> dict[tuple[str, str], dict[str, int]]:
