@@ -132,20 +132,28 @@ def describe_step(rows: list[dict[str, Any]]) -> str:
             f"{1e3 * row['step']:.0f}",
             f"{1e3 * row['products_alone']:.0f}",
             f"{row['ratio']:.2f}",
-            f"{1e3 * row['products_by_numpy']:.0f}" if "products_by_numpy" in row else "not measured",
+            *(f"{1e3 * row[key]:.0f}" if key in row else "not measured" for key in LIBRARIES),
             *(f"{100 * row['shares'][kind]:.1f} %" for kind in kinds),
         ]
         for row in rows
     ]
-    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", "the same by numpy, ms", *kinds.values()]
-    gains = [describe_library(row) for row in rows if "products_by_numpy" in row]
+    others = [f"the same by {name}, ms" for name in LIBRARIES.values()]
+    header = ["network", "step, ms", "its matrix products alone, ms", "ratio", *others, *kinds.values()]
+    gains = [describe_library(row) for row in rows if all(key in row for key in LIBRARIES)]
     return "\n\n".join(["One step, one thread, from the bank:", table(header, body), *gains])
 
 
+LIBRARIES = {"products_by_blas": "torch's BLAS library", "products_by_numpy": "numpy's"}
+"""Other ways to multiply the matrices of a step."""
+
+
 def describe_library(row: dict[str, Any]) -> str:
-    """How much shorter a step would be if its matrix products took numpy's time."""
-    gained = (row["products_alone"] - row["products_by_numpy"]) / row["step"]
-    return f"{row['backbone']}: products in numpy's time would make the step {100 * gained:.0f} % shorter."
+    """How long a step would take with its matrix products in another library's time."""
+    changes = {name: 100 * (row[key] - row["products_alone"]) / row["step"] for key, name in LIBRARIES.items()}
+    told = [
+        f"{abs(change):.0f} % {'longer' if change > 0 else 'shorter'} with {name}" for name, change in changes.items()
+    ]
+    return f"{row['backbone']}: a step would be {' and '.join(told)}."
 
 
 def describe_rounding(found: dict[str, Any]) -> str:

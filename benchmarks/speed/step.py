@@ -15,16 +15,27 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.speed.ours import TimedSimGCD, make_context, split
 from benchmarks.speed.settings import Settings, parse_settings
+from gcdbench.models.products import onednn_multiply
 from gcdbench.training.batch import Batch
 from gcdbench.training.context import RunContext
 from gcdbench.views.bank import open_views
 
-MATRIX = ("aten::mm", "aten::addmm", "aten::bmm")
+Multiply = Callable[[Tensor, Tensor], Any]
+Shapes = Counter[tuple[str, Any]]
+
+ONEDNN = "mkldnn::_linear_pointwise"
+MATRIX: dict[str, Multiply] = {
+    "aten::mm": torch.mm,
+    "aten::addmm": torch.mm,
+    "aten::bmm": torch.bmm,
+    ONEDNN: onednn_multiply,
+}
 PRODUCTS = (*MATRIX, "aten::mkldnn_convolution", "aten::convolution_backward")
 
 
@@ -49,28 +60,32 @@ class ProfiledSimGCD(TimedSimGCD):
             self.recorder.stop()
 
 
-def summarise(method: ProfiledSimGCD) -> tuple[dict[str, float], Counter[tuple[str, Any]]]:
+def summarise(method: ProfiledSimGCD) -> tuple[dict[str, float], Shapes]:
     """Shares of the recorded time by kind of work, and the matrix products with the shapes of their factors."""
     products = 0.0
-    shapes: Counter[tuple[str, Any]] = Counter()
+    shapes: Shapes = Counter()
     for event in method.recorder.events():  # type: ignore[no-untyped-call]
         if event.name in PRODUCTS:
             products += event.self_cpu_time_total / 1e6
         if event.name in MATRIX:
             factors = [tuple(size) for size in event.input_shapes if len(size) >= 2][-2:]
+            if event.name == ONEDNN:  # it is given the transpose of the second
+                factors[1] = factors[1][::-1]
             shapes[event.name, tuple(factors)] += 1
     share = products / method.recorded
     # Whatever is left, whether torch knows of it or not: norms, fetching views, Python, the profiler itself.
     return {"products": share, "other": 1 - share}, shapes
 
 
-def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
-    """Seconds that the recorded matrix products take alone, one after the other, on fresh memory of the same size."""
+def time_products(shapes: Shapes, repeats: int, multiply: Multiply | None = None) -> float:
+    """Seconds that the recorded matrix products take alone, one after the other, on fresh memory of the same size.
+
+    multiply: another library's; without it each product is computed as it was in the step.
+    """
     work: list[tuple[Callable[[], Any], int]] = []
     for (name, sizes), count in shapes.items():
         left, right = (torch.rand(size) for size in sizes)
-        multiply: Callable[[Tensor, Tensor], Tensor] = torch.bmm if name == "aten::bmm" else torch.mm
-        work.append((partial(multiply, left, right), count))
+        work.append((partial(multiply or MATRIX[name], left, right), count))
     best = float("inf")
     for _ in range(repeats):
         started = time.perf_counter()
@@ -81,18 +96,10 @@ def time_products(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
     return best
 
 
-def time_numpy(shapes: Counter[tuple[str, Any]], repeats: int) -> float:
-    """The same products by numpy's library; torch brings one of its own. Says whether choosing would gain anything."""
-    rng = np.random.default_rng(0)
-    work = [([rng.random(size, dtype=np.float32) for size in key[1]], count) for key, count in shapes.items()]
-    best = float("inf")
-    for _ in range(repeats):
-        started = time.perf_counter()
-        for (left, right), count in work:
-            for _ in range(count):
-                np.matmul(left, right)
-        best = min(best, time.perf_counter() - started)
-    return best
+def multiply_by_numpy(left: Tensor, right: Tensor) -> NDArray[np.float32]:
+    """By numpy's BLAS library; torch brings one of its own."""
+    product: NDArray[np.float32] = np.matmul(left.numpy(), right.numpy())
+    return product
 
 
 def measure(settings: Settings) -> dict[str, Any]:
@@ -113,7 +120,8 @@ def measure(settings: Settings) -> dict[str, Any]:
         "step": step,
         "products_alone": alone,
         "ratio": step / alone,
-        "products_by_numpy": time_numpy(shapes, repeats=3) / settings.steps,
+        "products_by_blas": time_products(shapes, 3, torch.matmul) / settings.steps,
+        "products_by_numpy": time_products(shapes, 3, multiply_by_numpy) / settings.steps,
         "shares": shares,
     }
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gcdbench.models.products import product
+
 MAX_CELLS = 49
 """Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square.
 
@@ -56,14 +58,14 @@ def from_channel_major(x: Tensor, height: int, width: int) -> Tensor:
 
 def pointwise(x: Tensor, weight: Tensor) -> Tensor:
     """1×1 convolution: (C, N, B) and weight (O, C, 1, 1) to (O, N, B)."""
-    return torch.mm(weight.flatten(1), x.flatten(1)).view(-1, *x.shape[1:])
+    return product(weight.flatten(1), x.flatten(1)).view(-1, *x.shape[1:])
 
 
 def depthwise(x: Tensor, weight: Tensor, height: int, width: int, stride: int) -> Tensor:
     """Depth-wise "SAME" filter: (C, h·w, B) and weight (C, 1, k, k) to (C, oh·ow, B)."""
     taps = filter_taps(height, width, weight.shape[2], stride).to(weight.dtype)
-    matrices = torch.mm(weight.flatten(1), taps).view(len(weight), -1, height * width)
-    return torch.bmm(matrices, x)
+    matrices = product(weight.flatten(1), taps).view(len(weight), -1, height * width)
+    return product(matrices, x)
 
 
 def separable(

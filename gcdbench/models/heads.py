@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gcdbench.core.arrays import IntArray
+from gcdbench.models.products import linear
 
 Row = TypeVar("Row", bound="Prototypes")
 
@@ -45,7 +46,7 @@ class _Affine(nn.Module):
         nn.init.trunc_normal_(self.weight, std=0.02, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
 
 class Prototypes(nn.Module):
@@ -63,7 +64,7 @@ class Prototypes(nn.Module):
 
     def forward(self, feature: Tensor) -> Tensor:
         """(R, C) -> (R, K), cosines in [−1, 1]."""
-        return F.linear(F.normalize(feature, dim=1), F.normalize(self.weight, dim=1))
+        return linear(F.normalize(feature, dim=1), F.normalize(self.weight, dim=1))
 
 
 class Centres(Prototypes):
@@ -74,7 +75,7 @@ class Centres(Prototypes):
 
     def forward(self, feature: Tensor) -> Tensor:
         """(R, C) -> (R, K), half of 1 − |x − c|²."""
-        return F.linear(F.normalize(feature, dim=1), self.weight) - self.weight.square().sum(dim=1) / 2
+        return linear(F.normalize(feature, dim=1), self.weight) - self.weight.square().sum(dim=1) / 2
 
 
 class Distances(Prototypes):
@@ -82,7 +83,7 @@ class Distances(Prototypes):
 
     def forward(self, feature: Tensor) -> Tensor:
         """(R, C) -> (R, K), half of |x|² − |x − c|²."""
-        return F.linear(feature, self.weight) - self.weight.square().sum(dim=1) / 2
+        return linear(feature, self.weight) - self.weight.square().sum(dim=1) / 2
 
 
 class ProjectedCentres(nn.Module):

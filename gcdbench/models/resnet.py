@@ -12,6 +12,7 @@ from gcdbench.models import winograd
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.feature_maps import spatial_mean
 from gcdbench.models.freezing import freeze
+from gcdbench.models.products import product
 from gcdbench.models.resnet_weights import locate_resnet
 from gcdbench.models.short_cuts import short_cuts_serve
 from gcdbench.models.torchvision_shim import import_torchvision
@@ -53,7 +54,7 @@ def _run_block(block: Any, x: Tensor, height: int, width: int) -> tuple[Tensor, 
     if block.downsample is not None:
         conv, norm = block.downsample
         chosen = x.view(height, width, *x.shape[1:])[::stride, ::stride].flatten(0, 1)
-        x = normalise_cells(torch.matmul(conv.weight.flatten(1), chosen), norm)
+        x = normalise_cells(product(conv.weight.flatten(1).expand(len(chosen), -1, -1), chosen), norm)
     height, width = -(-height // stride), -(-width // stride)
     y = normalise_cells(winograd.conv3x3(y, block.conv2.weight, height, width), block.bn2)
     return functional.relu(y + x), height, width

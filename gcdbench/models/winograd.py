@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcdbench.models.products import product
+
 TILE, KERNEL = 4, 3
 POINTS = (0.0, 1.0, -1.0, 0.5, -2.0)
 """Where polynomials are evaluated, in addition to infinity; of the usual choices these round least."""
@@ -104,11 +106,11 @@ def conv3x3(x: Tensor, weight: Tensor, height: int, width: int, stride: int = 1)
     to_windows, to_filters, to_cells = transforms(height, width, stride, x.dtype)
     outputs, inputs = weight.shape[:2]
     batch = x.shape[2]
-    windows = torch.mm(to_windows, x.reshape(len(x), -1)).view(len(to_filters), -1, inputs, batch)
+    windows = product(to_windows, x.reshape(len(x), -1)).view(len(to_filters), -1, inputs, batch)
     # Taps outermost: the product below and its gradient then run along contiguous rows.
     taps = weight.permute(2, 3, 0, 1).reshape(KERNEL * KERNEL, -1)
-    filters = torch.mm(to_filters, taps).view(-1, outputs, inputs)
+    filters = product(to_filters, taps).view(-1, outputs, inputs)
     # Tile by tile, so that the filters are not copied for each of them; a 4×4 map is one tile.
-    products = [torch.bmm(filters, tile) for tile in windows.unbind(1)]
-    joined = products[0] if len(products) == 1 else torch.stack(products, dim=1)
-    return torch.mm(to_cells, joined.view(-1, outputs * batch)).view(-1, outputs, batch)
+    tiles = [product(filters, tile) for tile in windows.unbind(1)]
+    joined = tiles[0] if len(tiles) == 1 else torch.stack(tiles, dim=1)
+    return product(to_cells, joined.view(-1, outputs * batch)).view(-1, outputs, batch)

@@ -22,14 +22,15 @@ class Numerics:
     """What one process computed with; an empty text is something that was not recorded.
 
     processor: maker, family and model. features: instruction sets that kernels choose between. capability: what torch
-    chose among them. libraries: BLAS and the like, as torch and numpy name them. kernels: "torch", or "native" with a
-    hash of our sources.
+    chose among them. libraries: BLAS and the like, as torch and numpy name them. products: which of torch's libraries
+    multiplies matrices in training. kernels: "torch", or "native" with a hash of our sources.
     """
 
     processor: str = ""
     features: tuple[str, ...] = ()
     capability: str = ""
     libraries: str = ""
+    products: str = ""
     kernels: str = ""
     torch: str = ""
     threads: int = 0
@@ -62,6 +63,7 @@ def describe_numerics(*, device: str, threads: int | None) -> Numerics:
     import torch
 
     from gcdbench.models.kernels.loader import kernels_key
+    from gcdbench.models.products import product_library
 
     processor, features = _processor()
     on_gpu = device.startswith("cuda") and torch.cuda.is_available()
@@ -70,6 +72,7 @@ def describe_numerics(*, device: str, threads: int | None) -> Numerics:
         features=features,
         capability=str(torch.backends.cpu.get_cpu_capability()),
         libraries=_libraries(torch.__config__.show()),
+        products=product_library(),
         kernels=kernels_key(),
         torch=str(torch.__version__),
         threads=threads or torch.get_num_threads(),

@@ -255,6 +255,7 @@ def _numerics(top: Fields) -> Numerics | None:
         features=found.texts("features", []),
         capability=found.text("capability", ""),
         libraries=found.text("libraries", ""),
+        products=found.text("products", ""),
         kernels=found.text("kernels", ""),
         torch=found.text("torch", ""),
         threads=found.whole("threads", 0),

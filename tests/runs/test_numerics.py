@@ -30,6 +30,7 @@ def test_this_process_says_what_it_computes_with() -> None:
     assert found.threads == 3
     assert found.torch == torch.__version__
     assert type(found.torch) is str  # torch's own class cannot be stored
+    assert found.products in ("blas", "onednn")
     assert found.kernels == "torch" or found.kernels.startswith("native-")
     assert np.__config__.CONFIG["Build Dependencies"]["blas"]["version"] in found.libraries
     assert found.differences(found) == []

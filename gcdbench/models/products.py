@@ -1,0 +1,137 @@
+"""Matrix products by the faster of the two libraries that torch brings.
+
+torch multiplies float32 matrices with its BLAS library. Where that is MKL it leaves the wide vector units of other
+makers' processors idle: on an AMD EPYC with AVX-512 oneDNN, which torch uses for convolutions, is more than twice as
+fast. Which of the two is faster here is measured once in each process, in about 30 ms. Up to rounding the results are
+the same; what was used is part of a run's numerics.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gcdbench.core.errors import ConfigError
+from gcdbench.models.short_cuts import short_cuts_serve
+
+Library = Literal["blas", "onednn"]
+Multiply = Callable[[Tensor, Tensor], Tensor]
+
+VARIABLE = "GCDBENCH_PRODUCTS"
+"""Environment variable: ``blas`` or ``onednn`` instead of the faster of the two."""
+
+GAIN = 1.3
+"""How many times as fast oneDNN has to be. Elsewhere the two are about equal, and chance must not decide."""
+
+SMALLEST = 2**21
+"""Multiplications from which a product of a batch is worth a call of its own."""
+
+PROBE, REPEATS = 512, 5
+
+
+def onednn_multiply(left: Tensor, right: Tensor) -> Tensor:
+    """(m, k) · (k, n) by oneDNN, or (b, m, k) · (b, k, n); either may lie in memory by rows or by columns."""
+    if left.ndim == 3:
+        out = left.new_empty(len(left), left.shape[1], right.shape[2])
+        for number, (one, other) in enumerate(zip(left, right, strict=True)):
+            out[number] = onednn_multiply(one, other)
+        return out
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right.t(), None, "none", [], "")
+    return product
+
+
+MULTIPLY: dict[Library, Multiply] = {"blas": torch.mm, "onednn": onednn_multiply}
+
+
+@lru_cache(maxsize=1)
+def product_library() -> Library:
+    """The library for products of float32 matrices in this process."""
+    asked = os.environ.get(VARIABLE)
+    if asked == "blas" or not _onednn_works():
+        return "blas"
+    if asked == "onednn":
+        return "onednn"
+    if asked:
+        raise ConfigError(f"{VARIABLE} is {asked!r}.", hint="It can be blas or onednn; without it the faster is used.")
+    return "onednn" if measure_gain() >= GAIN else "blas"
+
+
+def _onednn_works() -> bool:
+    """Whether this torch has the operator and it multiplies."""
+    left, right = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(3, 4)
+    try:
+        return torch.equal(onednn_multiply(left, right), torch.mm(left, right))
+    except (AttributeError, RuntimeError, TypeError):  # no such operator, or one that takes other arguments
+        return False
+
+
+def measure_gain() -> float:
+    """How many times as fast as the BLAS library oneDNN is, in one thread, by processor time: others may be at work."""
+    left, right = torch.ones(PROBE, PROBE), torch.ones(PROBE, PROBE)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    best = dict.fromkeys(MULTIPLY, float("inf"))
+    try:
+        for _ in range(REPEATS):
+            for library, multiply in MULTIPLY.items():
+                started = time.thread_time()
+                multiply(left, right)
+                best[library] = min(best[library], time.thread_time() - started)
+    finally:
+        torch.set_num_threads(threads)
+    return best["blas"] / max(best["onednn"], 1e-9)
+
+
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """(m, k) · (k, n) or (b, m, k) · (b, k, n) with gradients; ``torch.matmul`` up to rounding."""
+    if not _serves(left, right):
+        return torch.matmul(left, right)
+    return _apply(left, right)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(R, C) and weight (O, C) to (R, O) with gradients; ``torch.nn.functional.linear`` up to rounding."""
+    if not _serves(x, weight):
+        return torch.nn.functional.linear(x, weight, bias)
+    out = _apply(x, weight.t())
+    return out if bias is None else out + bias
+
+
+def _serves(left: Tensor, right: Tensor) -> bool:
+    if not left.dtype == right.dtype == torch.float32 or not short_cuts_serve(left):
+        return False
+    rows, terms, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    smallest = SMALLEST if left.ndim == 3 else 1
+    return rows * terms * columns >= smallest and product_library() == "onednn"
+
+
+def _apply(left: Tensor, right: Tensor) -> Tensor:
+    out: Tensor = _Product.apply(left, right)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Product(torch.autograd.Function):
+    """oneDNN's product, and products as its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
+        ctx.save_for_backward(left, right)
+        return onednn_multiply(left, right)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        (grad,) = grads
+        left, right = ctx.saved_tensors
+        wanted_left, wanted_right = ctx.needs_input_grad
+        to_left = product(grad, right.mT) if wanted_left else None
+        if not wanted_right:
+            return to_left, None
+        # In the memory order of ``right``, so that the gradient of a transposed weight is not transposed again.
+        by_rows = right.is_contiguous()
+        return to_left, product(left.mT, grad) if by_rows else product(grad.mT, left).mT
