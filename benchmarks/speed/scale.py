@@ -7,8 +7,7 @@ scores and the HTML report, all from an empty cache. Needs an hour or two on two
 The figures are also printed as Markdown tables. The largest size needs about 15 GB of disk.
 
 Wall-clock seconds are given with processor seconds, those of helping processes included: where other programs share
-the machine, or stop this one, only the latter can be compared between sizes. ``--resume`` keeps the sizes that the
-output holds already.
+the machine, or stop this one, only the latter can be compared between sizes.
 """
 
 from __future__ import annotations

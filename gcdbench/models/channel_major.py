@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gcdbench.models.products import product
+from gcdbench.models.row_norm import normalise_rows
 
 MAX_CELLS = 49
 """Largest input map (h·w, at stride 1) for which filters are matrices; their cost grows with its square.
@@ -78,16 +79,24 @@ def separable(
 
 def normalise(x: Tensor, norm: nn.BatchNorm2d, *, relu6: bool) -> Tensor:
     """BatchNorm of (C, N, B), in ``norm``'s mode and updating its statistics, then ReLU6 where asked for."""
-    if norm.training and norm.num_batches_tracked is not None:
+    if not norm.training:
+        y = functional.batch_norm(
+            x.view(1, len(x), -1), norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        )
+        return (functional.relu6(y) if relu6 else y).view(x.shape)
+    rows = x.view(len(x), -1)
+    y, mean, variance = normalise_rows(rows, norm.weight, norm.bias, eps=norm.eps, relu6=relu6)
+    track_statistics(norm, mean, variance, rows.shape[1])
+    return y.view(x.shape)
+
+
+def track_statistics(norm: nn.BatchNorm2d, mean: Tensor, variance: Tensor, count: int) -> None:
+    """Running mean and unbiased variance, as torch keeps them; ``variance`` is the biased one of ``count`` numbers."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    assert norm.momentum is not None
+    with torch.no_grad():
         norm.num_batches_tracked.add_(1)
-    y = functional.batch_norm(
-        x.view(1, len(x), -1),
-        norm.running_mean,
-        norm.running_var,
-        norm.weight,
-        norm.bias,
-        norm.training,
-        norm.momentum or 0.0,
-        norm.eps,
-    )
-    return (functional.relu6(y) if relu6 else y).view(x.shape)
+        norm.running_mean.lerp_(mean, norm.momentum)
+        norm.running_var.lerp_(variance * (count / max(count - 1, 1)), norm.momentum)
