@@ -38,10 +38,7 @@ PROBE, REPEATS = 512, 5
 def onednn_multiply(left: Tensor, right: Tensor) -> Tensor:
     """(m, k) · (k, n) by oneDNN, or (b, m, k) · (b, k, n); either may lie in memory by rows or by columns."""
     if left.ndim == 3:
-        out = left.new_empty(len(left), left.shape[1], right.shape[2])
-        for number, (one, other) in enumerate(zip(left, right, strict=True)):
-            out[number] = onednn_multiply(one, other)
-        return out
+        return torch.stack([onednn_multiply(one, other) for one, other in zip(left, right, strict=True)])
     product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right.t(), None, "none", [], "")
     return product
 
