@@ -99,6 +99,9 @@ SCREENED: Mapping[str, Settings] = {
 }
 """Readings together, which are candidates for a recommended setting in addition to single ones."""
 
+RECOMMENDED: Mapping[str, Settings] = {"recommended": SCREENED["patch-warm-head-own"]}
+"""Chosen among ten candidates on phantom and blood cells, by a rule written down before: suite ``screening``."""
+
 PUBLISHED: Mapping[str, Settings] = {"cifar10": {"memax_weight": 1.0}}
 """SimGCD's part as its script for CIFAR-10 has it: the other side of the rule that every method's defaults follow."""
 
@@ -110,5 +113,6 @@ VARIANTS: Mapping[str, Settings] = {
     **FILTERS,
     **READINGS,
     **SCREENED,
+    **RECOMMENDED,
     **PUBLISHED,
 }
