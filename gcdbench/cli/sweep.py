@@ -183,27 +183,31 @@ def command(
 
 
 def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManager) -> bool:
-    """Measure each network of missing runs of unknown length that was not measured on this machine yet, once.
+    """Measure each method of missing runs on each of its networks, once on this machine; it takes about two seconds.
 
     Runs of a few seconds are not worth it.
     """
+    from gcdbench.core.places import cache_dir
     from gcdbench.runs.duration import SHORT, count_images
     from gcdbench.runs.executors.base import Job
-    from gcdbench.runs.machine_speed import measure_in_child
+    from gcdbench.runs.machine_speed import is_measured, measure_in_child
     from gcdbench.runs.plan import make_plan
 
-    measured: set[tuple[str, int]] = set()
+    cache, device = placement.cache or cache_dir(), placement.device
+    seen: set[tuple[str, str, int]] = set()
+    measured = False
     for run in plan.in_state("missing"):
-        if run.seconds is not None:
-            continue
         planned = make_plan(run.request, manager)
-        network = (planned.settings.backbone, planned.settings.image_size)
+        subject = (planned.method.name, planned.settings.backbone, planned.settings.image_size)
+        if not planned.method.trained or subject in seen:
+            continue
+        seen.add(subject)
         count = count_images(planned, manager, placement.data_root)
         long = count is not None and planned.training.epochs * count.training > SHORT
-        if planned.method.trained and long and network not in measured:
-            measured.add(network)
+        if long and not is_measured(cache, planned, device=device):
+            measured = True
             measure_in_child(Job(request=run.request, placement=placement))
-    return bool(measured)
+    return measured
 
 
 def _execute(jobs: list[Job], backend: Any, side_by_side: int, *, quiet: bool) -> tuple[list[Outcome], Spent]:

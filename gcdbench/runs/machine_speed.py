@@ -65,6 +65,11 @@ def recall_speed(cache: Path, plan: Plan, *, device: str) -> Speed | None:
     return known.get(name) or max(known.values(), key=lambda speed: speed.step, default=None)
 
 
+def is_measured(cache: Path, plan: Plan, *, device: str) -> bool:
+    """Whether this method was measured on this network here."""
+    return _method(plan) in _read(_memory(cache, plan, device))
+
+
 def measure_speed(cache: Path, plan: Plan, manager: PluginManager, *, device: str) -> Speed | None:
     """Measure and remember; None where the method or its backbone cannot be tried out in this way."""
     import torch

@@ -142,28 +142,35 @@ def _plan_one(
 
 
 class _Estimate:
-    """Expected durations: the median of like runs in the store, else what this machine's speed tells."""
+    """Expected durations: what this machine's speed tells, or else the median of like runs in the store.
+
+    Stored runs may be another machine's, so they count only while this one was not measured.
+    """
 
     def __init__(
         self, records: Sequence[CellRecord], manager: PluginManager, data_root: Path | None, threads: int | None
     ) -> None:
-        self._known: dict[tuple[str, ...], list[float]] = {}
+        self._known: dict[tuple[object, ...], list[float]] = {}
         self._counts: dict[tuple[str, ...], ImageCount | None] = {}
         self._manager = manager
         self._data_root = data_root
         self._threads = threads
         for record in records:
             if record.status == DONE and record.seconds is not None:
+                epochs = record.identity.get("training", {}).get("epochs")
+                work = (record.method, record.backbone, record.image_size, epochs)
                 for name in {record.dataset, record.called}:  # one's own images have a path, which is what plans say
-                    self._known.setdefault((name, record.preset, record.method), []).append(record.seconds)
+                    self._known.setdefault((name, *work), []).append(record.seconds)
 
     def seconds(self, plan: Plan) -> float | None:
         """Seconds of one run, None where nothing is known."""
-        like = self._known.get((plan.dataset_text, plan.preset, plan.method.name))
-        if like:
-            return statistics.median(like)
         count = self._count(plan)
-        return None if count is None else expected_seconds(plan, count, threads=self._threads)
+        expected = None if count is None else expected_seconds(plan, count, threads=self._threads)
+        if expected is not None:
+            return expected
+        work = (plan.method.name, plan.settings.backbone, plan.settings.image_size, plan.training.epochs)
+        like = self._known.get((plan.dataset_text, *work))
+        return statistics.median(like) if like else None
 
     def _count(self, plan: Plan) -> ImageCount | None:
         """Images of the plan's dataset, looked for once."""
