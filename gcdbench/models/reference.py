@@ -95,10 +95,10 @@ def look_at(
 
 def class_means(feature: Floats, labels: IntArray, k_old: int) -> Tensor:
     """(K_old, C) direction of the mean of each class's labelled images; zero for a class without one."""
-    rows = F.normalize(torch.from_numpy(feature), dim=1)
-    given = torch.from_numpy(labels)
+    labelled = labels >= 0
+    rows = F.normalize(torch.from_numpy(feature[labelled]), dim=1)
     total = torch.zeros(k_old, rows.shape[1])
-    total.index_add_(0, given[given >= 0], rows[given >= 0])
+    total.index_add_(0, torch.from_numpy(labels[labelled]), rows)
     return F.normalize(total, dim=1)
 
 

@@ -157,8 +157,10 @@ def _run_and_score(execution: Execution, prepared: Prepared, attempt: Attempt) -
             seconds={} if resumed else computed.seconds,
             resumed=resumed,
         )
-        if isinstance(computed.method, SavesModel):
-            computed.method.save_model(attempt.home)
+        method = computed.method
+        del computed  # the embeddings are stored; a model of many images needs their room
+        if isinstance(method, SavesModel):
+            method.save_model(attempt.home)
             # A method is not told what its classes are called. One of an earlier version may save something else.
             if card_path(attempt.home).exists():
                 change_names(attempt.home, classes=prepared.split.classes[: prepared.split.k_old])

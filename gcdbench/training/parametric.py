@@ -280,8 +280,12 @@ class ParametricMethod:
 
     def _run_tail(self, ids: IntArray) -> NDArray[np.float32]:
         """(N, C) pooled features of the test view."""
-        pooled = [tail.pooled.float().cpu().numpy() for _, tail in self.test_passes(ids)]
-        return np.concatenate(pooled) if pooled else np.empty((0, self.backbone.channels), dtype=np.float32)
+        pooled = np.empty((len(ids), self.backbone.channels), dtype=np.float32)
+        done = 0
+        for _, tail in self.test_passes(ids):
+            pooled[done : done + len(tail.pooled)] = tail.pooled.float().cpu().numpy()
+            done += len(tail.pooled)
+        return pooled
 
     def test_passes(self, ids: IntArray) -> Iterator[tuple[Tensor, TailOutput]]:
         """What prefix and tail give for the test views of an open store's images, in chunks, in evaluation mode."""

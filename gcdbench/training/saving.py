@@ -41,7 +41,7 @@ def save_model(method: ParametricMethod, directory: Path) -> None:
         predictor=name,
         head=head,
         feature=feature,
-        labels=method.train_labels,
+        labels=method.train_labels[method.train_labels >= 0],
         seen=seen,
         tail="trained",
         # What a bank stores has lost half of its digits before the tail sees it.
@@ -98,16 +98,19 @@ def match_classes(labels: IntArray, cluster: IntArray, *, k: int, k_old: int) ->
 
 
 def _look(method: ParametricMethod) -> tuple[Floats, Floats]:
-    """(N, C) features of the training images' test views, and (N, c) channel means of the prefix's output."""
-    images = method.train_images
-    feature, seen = [np.empty((0, method.backbone.channels), dtype=np.float32)], [np.empty((0, 0), dtype=np.float32)]
-    if len(images):
-        method.embed(ImageSet(ids=images.ids[:0], store=images.store))  # opens the store
-        parts = [
-            (tail.pooled.float().cpu(), hidden.mean(dim=(2, 3)).cpu())
-            for hidden, tail in method.test_passes(images.ids)
-        ]
-        feature, seen = ([part[place].numpy() for part in parts] for place in (0, 1))
+    """(L, C) features of the labelled images' test views, and (N, c) channel means of all training images' prefix."""
+    images, labelled = method.train_images, method.train_labels >= 0
+    if not len(images):
+        return np.empty((0, method.backbone.channels), dtype=np.float32), np.empty((0, 0), dtype=np.float32)
+    method.embed(ImageSet(ids=images.ids[:0], store=images.store))  # opens the store
+    feature: list[Floats] = []
+    seen: list[Floats] = []
+    done = 0
+    for hidden, tail in method.test_passes(images.ids):
+        here = labelled[done : done + len(hidden)]
+        feature.append(tail.pooled.float().cpu().numpy()[here])
+        seen.append(hidden.mean(dim=(2, 3)).cpu().numpy())
+        done += len(hidden)
     return np.concatenate(feature), np.concatenate(seen)
 
 

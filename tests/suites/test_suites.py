@@ -9,6 +9,7 @@ import pytest
 from gcdbench.core.errors import ConfigError, UnknownName
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.reporting.records import cell_records
+from gcdbench.reporting.suites import planning
 from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.reporting.suites.planning import plan_suite
 from gcdbench.reporting.suites.read import load_suite
@@ -94,6 +95,21 @@ def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tm
     # The duration of a like run is the estimate for the next one.
     (again,) = [run for run in plan.runs if (run.row, run.request.seed) == ("simgcd", 1)]
     assert again.seconds == pytest.approx(60.0)
+
+
+def test_what_this_machine_was_measured_to_do_counts_before_stored_runs(small, manager, nowhere, tmp_path, monkeypatch):
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
+    write_fake_run(tmp_path / "runs", FakeRun(request=request), manager)
+    monkeypatch.setattr(planning, "expected_seconds", lambda *_, **__: 42.0)
+    plan = plan_suite(small, "smoke", manager, cell_records(load_runs(tmp_path / "runs")), data_root=nowhere)
+    assert {run.seconds for run in plan.in_state("missing")} == {42.0}
+
+
+def test_runs_with_more_epochs_do_not_tell_how_long_fewer_take(small, manager, nowhere, tmp_path):
+    request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0, overrides={"epochs": "77"})
+    write_fake_run(tmp_path / "runs", FakeRun(request=request), manager)
+    plan = plan_suite(small, "smoke", manager, cell_records(load_runs(tmp_path / "runs")), data_root=nowhere)
+    assert {run.seconds for run in plan.in_state("missing")} == {None}
 
 
 def test_other_weights_are_another_run(manager, tmp_path):

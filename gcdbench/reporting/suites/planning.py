@@ -157,8 +157,9 @@ class _Estimate:
         self._threads = threads
         for record in records:
             if record.status == DONE and record.seconds is not None:
-                epochs = record.identity.get("training", {}).get("epochs")
-                work = (record.method, record.backbone, record.image_size, epochs)
+                named = record.identity
+                epochs = named.get("training", {}).get("epochs")
+                work = (record.method, named.get("backbone"), record.image_size, epochs)
                 for name in {record.dataset, record.called}:  # one's own images have a path, which is what plans say
                     self._known.setdefault((name, *work), []).append(record.seconds)
 
@@ -168,7 +169,9 @@ class _Estimate:
         expected = None if count is None else expected_seconds(plan, count, threads=self._threads)
         if expected is not None:
             return expected
-        work = (plan.method.name, plan.settings.backbone, plan.settings.image_size, plan.training.epochs)
+        backbone = plan.settings.backbone if plan.method.needs_backbone else None
+        epochs = plan.training.epochs if plan.method.trained else None
+        work = (plan.method.name, backbone, plan.settings.image_size, epochs)
         like = self._known.get((plan.dataset_text, *work))
         return statistics.median(like) if like else None
 
