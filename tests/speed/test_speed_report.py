@@ -67,6 +67,13 @@ def test_ratios_of_several_rounds_come_with_their_range() -> None:
     assert report.describe_ratio(one, "ratio_online") == "10.0"
 
 
+def test_a_step_is_compared_with_what_other_libraries_would_make_of_it() -> None:
+    row = {"backbone": "n", "step": 2.0, "products_alone": 1.0, "ratio": 2.0, "shares": {"products": 0.5, "other": 0.5}}
+    text = report.describe_step([{**row, "products_by_blas": 1.6, "products_by_numpy": 0.8}])
+    assert "30 % longer with torch's BLAS library and 10 % shorter with numpy's" in text
+    assert "not measured" in report.describe_step([row])
+
+
 def test_tables_replace_what_stands_between_the_marks(tmp_path: Path) -> None:
     """The text around them stays, however often they are written."""
     page = tmp_path / "speed.md"
