@@ -24,6 +24,7 @@ from gcdbench.cli.options import (
 from gcdbench.cli.placing import placement_options
 
 if TYPE_CHECKING:
+    from gcdbench.plugins.manager import PluginManager
     from gcdbench.runs.execution import Execution
     from gcdbench.runs.placement import Placement
     from gcdbench.runs.plan import Plan
@@ -96,7 +97,7 @@ def command(
         say(f"Note: '{key}' changes nothing in a run of '{plan.method.name}'.", err=True)
     main_rank = os.environ.get("RANK", "0") == "0"
     if not quiet and not as_json and main_rank:
-        say(headline(plan, request, placement))
+        say(headline(plan, request, placement, manager))
     result = _execute(
         Execution(plan=plan, placement=placement, manager=manager), quiet=quiet or not main_rank, notes=main_rank
     )
@@ -108,7 +109,7 @@ def command(
         _print_result(result)
 
 
-def headline(plan: Plan, request: Request, placement: Placement) -> str:
+def headline(plan: Plan, request: Request, placement: Placement, manager: PluginManager) -> str:
     """The first line of output: preset, backbone, size, epochs, protocol, and how long it will take."""
     settings = plan.settings
     said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
@@ -117,32 +118,48 @@ def headline(plan: Plan, request: Request, placement: Placement) -> str:
         parts.append(f"backbone {settings.backbone}")
     parts.append(f"{settings.image_size} px")
     if plan.method.trained:
-        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}", _expected_duration(plan, placement)]
+        parts += [
+            f"{plan.training.epochs} epochs",
+            f"views {settings.views}",
+            _expected_duration(plan, placement, manager),
+        ]
     return ", ".join(parts)
 
 
-def _expected_duration(plan: Plan, placement: Placement) -> str:
-    """Where this machine was not measured yet, that is done now, unless the run itself is hardly longer."""
+def _expected_duration(plan: Plan, placement: Placement, manager: PluginManager) -> str:
+    """Where the method was not measured on this machine yet, that is done now, unless the run is hardly longer."""
     from gcdbench.core.places import cache_dir
-    from gcdbench.plugins.manager import get_manager
     from gcdbench.runs.duration import SHORT, count_images, expected_seconds
-    from gcdbench.runs.machine_speed import measure_speed, recall_speed
+    from gcdbench.runs.machine_speed import is_measured, measure_speed, recall_speed
 
-    manager = get_manager()
+    if not placement.force and _is_stored(plan, placement, manager):
+        return "done before"
     count = count_images(plan, manager, placement.data_root)
     if count is None:
         return "duration unknown"
     cache, device = placement.cache or cache_dir(), placement.device
-    if recall_speed(cache, plan, device=device) is None:
-        if plan.training.epochs * count.training <= SHORT:
-            return "less than a minute"
-        measure_speed(cache, plan, manager, device=device)
+    if plan.training.epochs * count.training > SHORT:
+        if not is_measured(cache, plan, device=device):
+            measure_speed(cache, plan, manager, device=device)
+    elif recall_speed(cache, plan, device=device) is None:
+        return "less than a minute"
     seconds = expected_seconds(
         plan, count, threads=placement.threads, device=device, cache=cache, budget=placement.disk_budget
     )
     if seconds is None:
         return "duration unknown"
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
+
+
+def _is_stored(plan: Plan, placement: Placement, manager: PluginManager) -> bool:
+    """Whether a finished run has these settings; its images are compared later, by their hashes."""
+    from gcdbench.reporting.records import cell_records
+    from gcdbench.reporting.suites.finding import RunFinder
+    from gcdbench.runs.index import load_runs
+    from gcdbench.runs.record import DONE
+
+    finder = RunFinder(cell_records(load_runs(placement.runs)), manager)
+    return any(record.status == DONE for record in finder.find_plan(plan))
 
 
 def _execute(execution: Execution, *, quiet: bool, notes: bool) -> RunResult:

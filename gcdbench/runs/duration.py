@@ -34,7 +34,7 @@ DECODE = 0.008
 SHORT = 2000
 """Images in training steps that are not worth measuring the machine for: it takes some seconds itself."""
 
-SHARING = 0.7
+SHARING = 0.75
 """n threads in one step are as fast as n to this power: they wait for each other. Views are made side by side."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gcdbench.cli.run import headline
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.duration import (
     DECODE,
@@ -23,7 +24,7 @@ from gcdbench.runs.duration import (
     sum_up,
 )
 from gcdbench.runs.execution import Execution
-from gcdbench.runs.machine_speed import Speed, measure_speed, recall_speed
+from gcdbench.runs.machine_speed import Speed, is_measured, measure_speed, recall_speed
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan, make_plan
 from gcdbench.runs.request import Request
@@ -166,3 +167,29 @@ def test_a_method_that_cannot_be_tried_out_has_no_expected_duration(
     absent = dataclasses.replace(plan, settings=dataclasses.replace(plan.settings, backbone="absent"))
     assert measure_speed(tmp_path, absent, manager, device="cpu") is None
     assert expected_seconds(absent, COUNT, cache=tmp_path) is None
+
+
+def test_the_first_line_promises_no_duration_where_the_run_is_stored(
+    planned: Callable[..., Plan], manager: PluginManager, tmp_path: Path
+) -> None:
+    plan, other = planned("bank:2", n_per_class="12"), planned("bank:3", n_per_class="12")
+    placement = Placement(runs=tmp_path / "runs", cache=tmp_path / "cache", workers=1)
+    request = Request(method="small", dataset="phantom")
+    assert not headline(plan, request, placement, manager).endswith("done before")
+    execute(Execution(plan=plan, placement=placement, manager=manager))
+    assert headline(plan, request, placement, manager).endswith("done before")
+    assert not headline(other, request, placement, manager).endswith("done before")
+    repeated = dataclasses.replace(placement, force=True)
+    assert not headline(plan, request, repeated, manager).endswith("done before")
+
+
+def test_the_first_line_measures_each_method_whose_run_is_long(
+    planned: Callable[..., Plan], manager: PluginManager, tmp_path: Path
+) -> None:
+    placement = Placement(runs=tmp_path / "runs", cache=tmp_path / "cache", workers=1)
+    request = Request(method="small", dataset="phantom")
+    short = planned(n_per_class="12")
+    assert headline(short, request, placement, manager).endswith("less than a minute")
+    assert not is_measured(tmp_path / "cache", short, device=placement.device)
+    assert " about " in headline(planned(n_per_class="100"), request, placement, manager)
+    assert is_measured(tmp_path / "cache", short, device=placement.device)
