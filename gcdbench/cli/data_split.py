@@ -127,18 +127,19 @@ def import_(
 
 def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) -> None:
     from gcdbench.core.errors import ConfigError, DataError
-    from gcdbench.core.regular_files import read_regular
+    from gcdbench.core.regular_files import open_regular
     from gcdbench.datasets.card import CardProtocol
     from gcdbench.datasets.catalogue import find_card
     from gcdbench.datasets.imported import keep_protocol
     from gcdbench.plugins.manager import get_manager
-    from gcdbench.splits.class_split import read_class_split
+    from gcdbench.splits.class_split import MOST_BYTES, read_class_split
 
     if not 0 < label_fraction <= 1:
         raise ConfigError(f"--label-fraction must be above 0 and at most 1, not {label_fraction}.")
     card = find_card(dataset, get_manager())
     try:
-        data = read_regular(file)
+        with open_regular(file) as stream:
+            data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}.") from None
     found = read_class_split(file, data, card.classes)

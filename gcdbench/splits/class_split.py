@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import pickletools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,10 @@ from typing import Any, NoReturn
 
 from gcdbench.core.errors import DataError
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 2**20
+MOST_STEPS = 20_000
+"""Instructions in a pickle. Each may be one level of nesting or one place of the memo, so these are bounded too."""
+
 FORMS = (("known_classes", "unknown_classes"), ("Old", "New"))
 
 
@@ -32,7 +36,7 @@ class ClassSplit:
 def read_class_split(file: Path, data: bytes, classes: Sequence[str]) -> ClassSplit:
     """The split in the content ``data`` of ``file``; every class of the dataset must be old or new, and none both."""
     if len(data) > MOST_BYTES:
-        raise DataError(f"{file} has {len(data):,} bytes; no list of classes needs that many.")
+        raise DataError(f"{file} has more than {MOST_BYTES:,} bytes; no list of classes needs that many.")
     table = _parse(file, data)
     form = next((form for form in FORMS if isinstance(table, dict) and set(form) <= set(table)), None)
     if form is None:
@@ -60,11 +64,23 @@ def _parse(file: Path, data: bytes) -> Any:
         except (ValueError, RecursionError) as error:
             raise DataError(f"{file} is not JSON: {error}.") from None
     try:
+        _require_small(data)
         return _PlainUnpickler(io.BytesIO(data)).load()
     except DataError as error:
         raise DataError(f"{file} {error.message}", hint=error.hint) from None
     except Exception as error:  # bytes that somebody sent: a damaged pickle may fail in any way, and has run nothing
         raise DataError(f"{file} is neither JSON nor a readable pickle: {type(error).__name__}.") from None
+
+
+def _require_small(data: bytes) -> None:
+    """Refuse a pickle that would exhaust memory or the stack while it is read, although nothing in it runs.
+
+    Only looks at the instructions. Texts that are shorter than they say end here as well.
+    """
+    for step, (instruction, argument, _) in enumerate(pickletools.genops(data)):
+        place = argument if isinstance(argument, int) and instruction.name.endswith("PUT") else 0
+        if step >= MOST_STEPS or place >= MOST_STEPS:
+            raise DataError("is refused, and none of it was run: no list of classes needs such a long pickle.")
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -96,10 +112,18 @@ def _positions(file: Path, key: str, value: object, classes: Sequence[str]) -> l
             position = index.get(item) if isinstance(item, str) else item
             if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(classes):
                 raise DataError(
-                    f"{file}: '{key}' has {str(item)[:40]!r}, which is not a class of this dataset "
+                    f"{file}: '{key}' has {_shown(item)}, which is not a class of this dataset "
                     f"(names, or 0 to {len(classes) - 1})."
                 )
             found.append(position)
-    if len(set(found)) != len(found):
-        raise DataError(f"{file}: '{key}' names a class twice.")
+        # After each group: a pickle may hold one long list under thousands of keys.
+        if len(set(found)) != len(found):
+            raise DataError(f"{file}: '{key}' names a class twice.")
     return found
+
+
+def _shown(item: object) -> str:
+    """An entry as a message can hold it; a list inside may be endless when it is written out, as may a number."""
+    if isinstance(item, (str, bool, float)) or (isinstance(item, int) and abs(item) < 10**40):
+        return repr(str(item)[:40])
+    return f"something else ({type(item).__name__})"

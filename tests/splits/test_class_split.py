@@ -7,6 +7,8 @@ import json
 import os
 import pickle
 import random
+import tracemalloc
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,8 @@ def test_one_split_in_many_forms(content: bytes) -> None:
         ({"known_classes": [True], "unknown_classes": [0, 2, 3, 4]}, "has 'True'"),
         ({"known_classes": [0.0], "unknown_classes": [1, 2, 3, 4]}, "has '0.0'"),
         ({"known_classes": ["x"], "unknown_classes": [1, 2, 3, 4]}, "has 'x'"),
+        ({"known_classes": [10**5000], "unknown_classes": [1, 2, 3, 4]}, "has something else (int)"),
+        ({"known_classes": [[0]], "unknown_classes": [1, 2, 3, 4]}, "has something else (list)"),
         ({"known_classes": "abc", "unknown_classes": [1, 2]}, "must be a list"),
         ({"known_classes": [], "unknown_classes": [0, 1, 2, 3, 4]}, "0 old and 5 new"),
         ({"known": [0]}, "not a split of classes"),
@@ -101,6 +105,14 @@ class Persistent(pickle.Pickler):
         return "elsewhere" if isinstance(value, Touch) else None
 
 
+def shared_lists(depth: int) -> list[object]:
+    """A list that is small as a pickle, and ten to the power of ``depth`` entries when it is written out."""
+    shared: list[object] = [0] * 10
+    for _ in range(depth):
+        shared = [shared] * 10
+    return shared
+
+
 def hostile(canary: Path) -> dict[str, bytes]:
     """Pickles that would leave a file behind, or eat memory, if they were loaded as pickles usually are."""
     import io
@@ -126,6 +138,13 @@ def hostile(canary: Path) -> dict[str, bytes]:
         "persistent": buffer.getvalue(),
         "text of 2**40 bytes": b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"x.",
         "number of 2**30 digits": b"\x80\x02\x8b" + (2**30).to_bytes(4, "little") + b"\x01.",
+        "memo at 2**28": b"\x80\x02Nr" + (2**28).to_bytes(4, "little") + b".",
+        "memo at 300000000, as text": b"Np300000000\n.",
+        "a key so deep that hashing it ends the process": b"\x80\x02}N" + b"\x85" * 500_000 + b"Ns.",
+        "endless entry": pickle.dumps({"known_classes": [shared_lists(30)], "unknown_classes": [1]}),
+        "one list under many keys": pickle.dumps(
+            {"known_classes": [0], "unknown_classes": dict.fromkeys(range(500), [1, 2] * 4_000)}
+        ),
         "memo at 2**31": b"\x80\x02Nr" + (2**31).to_bytes(4, "little") + b".",
         "endless nesting": b"\x80\x02" + b"]" * 300_000 + b"a" * 299_999 + b".",
         "itself inside": b"\x80\x02}q\x00U\x0dknown_classesh\x00s.",
@@ -137,14 +156,27 @@ def hostile(canary: Path) -> dict[str, bytes]:
 def test_hostile_pickles_run_nothing(tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     cases = hostile(canary)
-    assert len(cases) > 45
+    assert len(cases) > 50
+    tracemalloc.start()
     for name, content in cases.items():
         with pytest.raises(DataError) as caught:
             read(content)
         assert not canary.exists(), name
         assert "split" in caught.value.message
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**26  # the memos alone ask for 4 GiB
     pickle.loads(cases["Touch, protocol 4, instead of the table"])  # the canary sings where nobody is careful
     assert canary.exists()
+
+
+def test_only_as_much_is_read_as_a_list_of_classes_may_have(tmp_path: Path, cli, no_data: Path) -> None:
+    file = tmp_path / "split.json"
+    with file.open("wb") as stream:
+        stream.truncate(2**36)  # a hole on the disk: 64 GiB
+    result = cli("data", "split", "import", "--format", "ssb", file, "cub-200-2011")
+    assert result.exit_code == 2
+    assert "more than 1,048,576 bytes" in result.stderr
 
 
 def test_the_command_refuses_a_hostile_file_and_keeps_nothing(tmp_path: Path, cli, no_data: Path) -> None:
@@ -161,15 +193,23 @@ def test_the_command_refuses_a_hostile_file_and_keeps_nothing(tmp_path: Path, cl
 # ---- as a protocol
 
 
+DIFFICULTIES = {
+    "cub-200-2011": {"Easy": 32, "Medium": 34, "Hard": 34},
+    "stanford-cars": {"Hard": 7, "Medium": 15, "Easy": 76},
+    "fgvc-aircraft": {"Hard": 13, "Medium": 17, "Easy": 20},
+}
+"""How many new classes the published files have under each key; Herbarium's has one list of them."""
+
+
 def published_like(dataset: str, old: int, seed: int = 0) -> dict[str, object]:
-    """A file in the benchmark's form with so many known classes."""
+    """A file with as many classes in each list as the published one, drawn by chance."""
     order = list(range(len(load_card(dataset).classes)))
     random.Random(seed).shuffle(order)
-    rest = order[old:]
-    return {
-        "known_classes": order[:old],
-        "unknown_classes": {"Easy": rest[::3], "Medium": rest[1::3], "Hard": rest[2::3]},
-    }
+    rest = iter(order[old:])
+    sizes = DIFFICULTIES.get(dataset)
+    new = {key: list(islice(rest, size)) for key, size in sizes.items()} if sizes else list(rest)
+    assert not list(rest)
+    return {"known_classes": order[:old], "unknown_classes": new}
 
 
 def test_an_imported_split_is_a_protocol_of_the_dataset(tmp_path: Path, cli, no_data: Path) -> None:
@@ -236,6 +276,7 @@ def full_size(total: int, classes: int) -> np.ndarray:
         ("cub-200-2011", "ssb", 100, 1_500, 4_500, 50),
         ("stanford-cars", "ssb", 98, 2_000, 6_100, 100),  # half an image per class of odd size is rounded up
         ("fgvc-aircraft", "ssb", 50, 1_700, 5_000, 50),
+        ("herbarium-19", "ssb", 341, 8_900, 25_400, 400),  # its classes are of very different sizes in truth
     ],
 )
 def test_sizes_are_the_published_ones(
