@@ -137,7 +137,7 @@ def read_state(
     for wrapper in wrappers:
         if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
             state = state[wrapper]
-    if not isinstance(state, dict):
+    if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
         raise WeightsError(f"'{path}' holds no state dict.", hint="Save it with torch.save(model.state_dict(), path).")
     return state
 

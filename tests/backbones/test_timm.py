@@ -143,6 +143,24 @@ def test_a_given_file_is_loaded_and_its_digest_is_the_identity(tmp_path: Path) -
         load("resnet18", str(tmp_path / "absent.pth"))
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("vit_tiny_patch16_224", {"pos_embed": torch.zeros(3)}),
+        ("vit_tiny_patch16_224", {"patch_embed.proj.weight": torch.zeros(2, 3, 4)}),
+        ("eva02_tiny_patch14_224", {"patch_embed.proj.weight": torch.zeros(3)}),
+    ],
+)
+def test_entries_of_odd_shapes_are_one_sentence(name: str, changes: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    """timm's own renaming, which runs where a name is missing, stumbles over them in many ways."""
+    state = timm.create_model(name).state_dict() | changes
+    del state["norm.weight" if "norm.weight" in state else "fc_norm.weight"]
+    torch.save(state, tmp_path / "odd.pth")
+    with pytest.raises(WeightsError, match="does not fit") as caught:
+        load(name, str(tmp_path / "odd.pth"))
+    assert "\n" not in caught.value.message
+
+
 def test_weights_come_from_timms_cache_and_are_asked_for_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,17 @@ def test_code_in_a_weight_file_is_not_run(tmp_path: Path) -> None:
         read_state(path)
 
 
+@pytest.mark.parametrize(
+    "content", [{1: torch.zeros(2)}, {"state_dict": {("a",): torch.zeros(2)}}, [torch.zeros(2)], 3]
+)
+@pytest.mark.parametrize("backbone", ["resnet18", "resnet50", "efficientnet-lite0", "efficientnet-lite2", "vit-b16"])
+def test_what_is_no_table_of_names_is_one_sentence(backbone: str, content: object, tmp_path: Path) -> None:
+    path = tmp_path / "odd.pth"
+    torch.save(content, path)
+    with pytest.raises(WeightsError, match="holds no state dict"):
+        get_manager().get("backbones", backbone).load()(str(path))
+
+
 def test_missing_and_wrong_entries_are_counted(tmp_path: Path) -> None:
     layer = nn.Linear(3, 2)
     with pytest.raises(WeightsError, match="1 entries are missing"):
