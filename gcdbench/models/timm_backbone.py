@@ -12,6 +12,7 @@ from gcdbench.core.errors import ConfigError
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.cutting import Call, last_stage, learns
 from gcdbench.models.halves import CannotBeCutError, FirstHalf, SecondHalf
+from gcdbench.models.products import speed_up_linear_layers
 from gcdbench.models.weights import NO_WEIGHTS
 
 RUN = "forward_features"
@@ -201,4 +202,5 @@ def assemble(name: str, whole: Any, digest: str) -> TimmBackbone:
     network.weights_sha256 = digest
     network.prefix.requires_grad_(False).eval()
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    speed_up_linear_layers(network)
     return network

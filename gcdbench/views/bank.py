@@ -28,6 +28,7 @@ from gcdbench.core.places import disk_budget
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
 from gcdbench.models.kernels import kernels_key
+from gcdbench.models.products import products_key
 from gcdbench.views import eight_bit
 from gcdbench.views.augmentation import Augmentation, augment, centre_view, find_augmentation
 from gcdbench.views.budget import ViewSize, decide_views
@@ -255,6 +256,7 @@ def state_digest(module: nn.Module) -> str:
 
 def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
     """What shapes an array that ``network``, the whole backbone or a part of it, makes of the store."""
+    products = products_key(network)
     return {
         "store": ctx.store_key,
         "backbone": backbone.name,
@@ -267,6 +269,7 @@ def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[
         "device": torch.device(ctx.device).type,
         # Compiled and plain kernels differ in the last bits, and so may two versions of the compiled ones.
         "kernels": kernels_key(),
+        **({"products": products} if products else {}),
     }
 
 

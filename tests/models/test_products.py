@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.models import products
@@ -122,6 +123,61 @@ def test_linear_layers(bias: bool) -> None:
     )
     for ours, theirs in pairs:
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("size", [(6,), (9, 6), (2, 5, 6), (2, 3, 4, 6)])
+@pytest.mark.usefixtures("library")
+def test_layers_of_a_network_keep_their_parameters_values_and_gradients(size: tuple[int, ...], bias: bool) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(6, 4, bias=bias), nn.GELU(), nn.Linear(4, 3))
+    exact = copy.deepcopy(network).double()
+    before = dict(network.named_parameters())
+    products.speed_up_linear_layers(network)
+    assert all(value is before[name] for name, value in network.named_parameters())
+    x = draw(*size, seed=1)
+    ours, theirs = network(x.mT.contiguous().mT if len(size) > 1 else x), exact(x.double())
+    torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+    towards = draw(*ours.shape, seed=2)
+    ours.backward(towards)
+    theirs.backward(towards.double())
+    for mine, other in zip(network.parameters(), exact.parameters(), strict=True):
+        assert mine.grad is not None
+        assert other.grad is not None
+        torch.testing.assert_close(mine.grad.double(), other.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_only_plain_layers_are_replaced() -> None:
+    class Own(nn.Linear):
+        """Somebody's own layer, which may do something else."""
+
+    network = nn.Sequential(nn.Linear(2, 2), Own(2, 2), nn.MultiheadAttention(2, 1))
+    products.speed_up_linear_layers(network)
+    kinds = [type(module) for module in network.modules() if isinstance(module, nn.Linear)]
+    assert kinds[:2] == [products.FastLinear, Own]
+    assert products.FastLinear not in kinds[2:]
+
+
+def test_what_made_stored_features_is_known(library: str) -> None:
+    network = nn.Sequential(nn.Linear(2, 2))
+    assert products.products_key(network) == ""
+    products.speed_up_linear_layers(network)
+    assert products.products_key(network) == ("" if library == "blas" else library)
+
+
+@needs_onednn
+@pytest.mark.parametrize("size", [(192, 768), (768, 192), (384, 384)])
+def test_a_row_has_the_same_bits_whatever_is_computed_with_it(size: tuple[int, int]) -> None:
+    """A view's features must not depend on the views that share its chunk."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        left, right, bias = draw(1000, size[0], seed=1), draw(*size[::-1], seed=2).t(), draw(size[1], seed=3)
+        whole = products.onednn_multiply(left, right, bias)
+        for first, last in ((0, 50), (50, 350), (350, 1000), (123, 456)):
+            assert torch.equal(products.onednn_multiply(left[first:last], right, bias), whole[first:last])
+    finally:
+        torch.set_num_threads(threads)
 
 
 @needs_onednn
