@@ -46,6 +46,7 @@ class DatasetCard:
 
     classes: names in the dataset's own order; a sample's label is an index into it.
     counts, test_counts: images per class in the training and in the test part, or None where unknown.
+    count_range: fewest and most training images of a class, where only these are published.
     samples: images in each published part (``train``, ``val``, ``test``), where published.
     places: folders or files (relative to a data root) where the dataset may be, in order of preference.
     downloads: file name -> public address; checksums: file name -> ``"md5:<hex>"`` or ``"sha256:<hex>"``.
@@ -65,6 +66,7 @@ class DatasetCard:
     layout: str
     counts: tuple[int, ...] | None = None
     test_counts: tuple[int, ...] | None = None
+    count_range: tuple[int, int] | None = None
     samples: Mapping[str, int] = field(default_factory=dict)
     places: tuple[str, ...] = ()
     downloads: Mapping[str, str] = field(default_factory=dict)

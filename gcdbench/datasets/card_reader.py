@@ -28,6 +28,7 @@ _KNOWN = {
     *_LISTS,
     "image_size",
     "classes",
+    "count_range",
     "samples",
     "downloads",
     "checksums",
@@ -93,6 +94,7 @@ class _Reader:
             classes=names,
             counts=counts,
             test_counts=test_counts,
+            count_range=self.range("count_range", table["count_range"]) if "count_range" in table else None,
             samples=self.table("samples", table.get("samples", {}), int),
             downloads=self.table("downloads", table.get("downloads", {}), str),
             checksums=self.checksums(table.get("checksums", {})),
@@ -116,6 +118,14 @@ class _Reader:
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise self.refuse(f"'{key}' must be a whole number, 0 or more")
         return value
+
+    def range(self, key: str, value: object) -> tuple[int, int]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise self.refuse(f"'{key}' must be a list of two whole numbers")
+        fewest, most = (self.count(key, item) for item in value)
+        if fewest > most:
+            raise self.refuse(f"'{key}' must have the smaller number first")
+        return fewest, most
 
     def table(self, key: str, value: object, kind: type) -> dict[str, Any]:
         if not isinstance(value, dict):

@@ -59,6 +59,8 @@ def test_a_good_card(tmp_path: Path) -> None:
         (lambda t: t.replace('title = "X"', ""), "'title' is missing"),
         (lambda t: t.replace('title = "X"', "title = 3"), "'title' must be a string"),
         (lambda t: t.replace('title = "X"', 'titel = "X"\ntitle = "X"'), "unknown field 'titel'"),
+        (lambda t: "count_range = [3]\n" + t, "list of two whole numbers"),
+        (lambda t: "count_range = [3, 2]\n" + t, "smaller number first"),
         (lambda t: t.replace("count = 4", ""), "every class or for none"),
         (lambda t: t.replace("count = 4", "count = -4"), "whole number"),
         (lambda t: t.replace("count = 4", "count = true"), "whole number"),

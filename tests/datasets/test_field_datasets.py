@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from gcdbench.datasets.card import load_card
+from gcdbench.datasets.integrity.counts import count_findings
 from gcdbench.datasets.sources import matlab
 from gcdbench.datasets.sources.records import decode_planes
 from tests.data.conftest import noise_image
@@ -80,11 +82,10 @@ def test_a_copy_audits_and_runs(copies: Copies, name: str, cli, no_data: Path) -
     audit = cli("data", "audit", name, *where, "--workers", 1)
     assert "roles: labelled" in audit.stdout
     run = ("run", "-m", "kmeans", "-d", name, "--preset", "smoke", "--set", "image_size=16", *where, "--workers", 1)
-    if name != "imagenet-100":  # whose number of images nobody publishes
-        assert cli("data", "verify", name, *where, "--workers", 1).exit_code == 1
-        refusal = cli(*run)
-        assert refusal.exit_code == 2
-        assert "the card says" in refusal.stderr
+    assert cli("data", "verify", name, *where, "--workers", 1).exit_code == 1
+    refusal = cli(*run)
+    assert refusal.exit_code == 2
+    assert "the card says" in refusal.stderr
     result = cli(*run, "--accept-data-issues")
     assert result.exit_code == 0, result.output
     assert "All" in result.stdout
@@ -238,6 +239,18 @@ def test_imagenet_reads_its_hundred_classes_only(copies: Copies) -> None:
     source = opened("imagenet-100", copies["imagenet-100"])
     assert not [key for key in source.keys if "n99999999" in key]
     assert source.card.classes == tuple(sorted(source.card.classes))
+
+
+def test_a_class_of_imagenet_that_is_cut_short_is_named(copies: Copies) -> None:
+    """Of training images only the fewest and the most of a class are published."""
+    source = opened("imagenet-100", copies["imagenet-100"])
+    card = replace(source.card, count_range=(TRAIN, TRAIN + 2), test_counts=(TEST,) * 100)
+    assert not list(count_findings(replace(source, card=card)))
+    said = [found.message for found in count_findings(source) if found.level == "error"]
+    first = source.card.classes[0]
+    assert f"class {first} has {TRAIN} training images, the card says 732 to 1,300" in said
+    assert f"class {first} has {TEST} test images, the card says 50" in said
+    assert len(said) == 200
 
 
 def test_another_hundred_classes_by_a_list(copies: Copies, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def count_findings(source: DatasetSource) -> Iterator[Finding]:
     """Images per class, and in each part, against the card."""
     card = source.card
     is_test = np.zeros(len(source), dtype=np.bool_) if source.partition is None else source.partition == "test"
-    if card.counts is None and not card.samples:
+    if card.counts is None and card.test_counts is None and card.count_range is None and not card.samples:
         yield Finding(level="note", kind="counts", message="the card states no counts, so none were checked")
         return
     for part, expected, where in (("training", card.counts, ~is_test), ("test", card.test_counts, is_test)):
@@ -29,6 +29,13 @@ def count_findings(source: DatasetSource) -> Iterator[Finding]:
         for name, have, want in zip(card.classes, found, expected, strict=True):
             if have != want:
                 message = f"class {name} has {have:,} {part} images, the card says {want:,}"
+                yield Finding(level="error", kind="counts", message=message)
+    if card.count_range is not None:
+        fewest, most = card.count_range
+        found = np.bincount(source.labels[~is_test & (source.labels >= 0)], minlength=len(card.classes)).tolist()
+        for name, have in zip(card.classes, found, strict=True):
+            if not fewest <= have <= most:
+                message = f"class {name} has {have:,} training images, the card says {fewest:,} to {most:,}"
                 yield Finding(level="error", kind="counts", message=message)
     if card.counts is None:
         for part, where in (("train", ~is_test), ("test", is_test)):

@@ -53,5 +53,10 @@ def _with_classes(card: DatasetCard, file: Path) -> DatasetCard:
         )
         raise DataError(f"{file} is not a list of synsets, one per line: {what}.")
     return replace(
-        card, name=f"{card.name}-{safe_name(file.stem)}", classes=tuple(sorted(names)), counts=None, test_counts=None
+        card,
+        name=f"{card.name}-{safe_name(file.stem)}",
+        classes=tuple(sorted(names)),
+        counts=None,
+        test_counts=None,
+        count_range=None,
     )
