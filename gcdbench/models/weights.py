@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gcdbench.core.errors import WeightsError
 from gcdbench.datasets.roots import data_roots
+from gcdbench.models.pickle_nesting import nested_too_deep
 
 if TYPE_CHECKING:
     import torch
@@ -125,6 +126,8 @@ def read_state(
             from safetensors.torch import load_file
 
             return dict(load_file(path))
+        if nested_too_deep(path):
+            raise ValueError("tuples are nested too deep")
         import torch
 
         with torch.serialization.safe_globals(list(containers)):
