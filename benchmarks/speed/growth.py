@@ -165,9 +165,10 @@ def look_ahead(rows: list[dict[str, Any]], epochs: int, *, views: str = "bank8:6
 def write_page(results: dict[str, Any], page: Path) -> None:
     """Put the tables between the marks of the page."""
     rows, machine = results["rows"], results["machine"]
+    days = " and ".join(sorted({row["date"] for row in rows}))
     text = "\n\n".join(
         [
-            f"Measured {results['date']} on {machine['cores']} cores ({machine['cpu']}), torch"
+            f"Measured {days} on {machine['cores']} cores ({machine['cpu']}), torch"
             f" {machine['packages']['torch']}, {machine['kernels']} kernels, budget {results['budget']},"
             f" {results['epochs']} epochs.",
             f"One view of 128 px takes {results['operations']['prefix'] / 1e6:.0f} million operations in Lite0's frozen"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from benchmarks.speed.__main__ import describe_machine
+from benchmarks.speed.__main__ import describe_machine, is_same_machine
 from benchmarks.speed.memory import anonymous_bytes, watch_family
 from benchmarks.speed.report import table
 from gcdbench.runs.events import EpochEnd, Event, Note, Progress, StepProgress
@@ -241,13 +241,23 @@ def main() -> None:
     if options.one is not None:
         run_one(options.one, options.budget, options.folder)
         return
-    rows: list[dict[str, Any]] = []
+    about = {"machine": describe_machine(), "budget": options.budget, "epochs": EPOCHS}
     for size in options.sizes.split(","):
-        rows.append(measure(int(size), options.budget))
-        results = {"machine": describe_machine(), "date": time.strftime("%Y-%m-%d"), "budget": options.budget}
+        row = {**measure(int(size), options.budget), "date": time.strftime("%Y-%m-%d")}
         # After each size: the largest one takes long, and may fail.
-        options.output.write_text(json.dumps({**results, "epochs": EPOCHS, "rows": rows}, indent=1) + "\n")
-    print(describe(rows))
+        stored = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {}
+        results = {**about, "rows": join(row, stored, about)}
+        options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(describe(results["rows"]))
+
+
+def join(row: dict[str, Any], stored: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:
+    """The new row, and what is stored of other sizes where it was measured in the same way on the same machine."""
+    same = is_same_machine(stored.get("machine", {}), about["machine"]) and all(
+        stored.get(name) == about[name] for name in ("budget", "epochs")
+    )
+    others = [other for other in stored.get("rows", []) if other["images"] != row["images"]] if same else []
+    return sorted([*others, row], key=lambda one: int(one["images"]))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 loops = pytest.importorskip("benchmarks.speed.loops", reason="runs from the repository's root")
 report = pytest.importorskip("benchmarks.speed.report")
 claims = pytest.importorskip("benchmarks.speed.claims")
+scale = pytest.importorskip("benchmarks.speed.scale")
 settings = pytest.importorskip("benchmarks.speed.settings")
 
 MARKED = "before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n"
@@ -158,3 +160,16 @@ def test_only_a_full_measurement_or_an_express_wish_changes_the_page(
     assert "0.20 s more" in page.read_text()
     assert "Scoring" in page.read_text()
     assert json.loads(figures.read_text())["scoring"] == rows
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [({}, [10, 100]), ({"machine": {"cpu": "b"}}, [10]), ({"budget": "1GB"}, [10]), ({"epochs": 3}, [10])],
+)
+def test_a_size_measured_again_replaces_its_row_alone(change: dict[str, Any], kept: list[int]) -> None:
+    about = {"machine": {"cpu": "a", "platform": "2"}, "budget": "6GB", "epochs": 2}
+    stored = {**about, "machine": {"cpu": "a", "platform": "1"}, "rows": [{"images": 100}, {"images": 10, "old": True}]}
+    found = scale.join({"images": 10}, {**stored, **change}, about)
+    assert [row["images"] for row in found] == kept
+    assert not any("old" in row for row in found)
+    assert scale.join({"images": 10}, {}, about) == [{"images": 10}]
