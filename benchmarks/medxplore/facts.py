@@ -36,7 +36,7 @@ from benchmarks.medxplore.seed_tables import (
     taken_for,
 )
 from benchmarks.medxplore.split_tables import CELLS, NETWORKS, cell_table, read_splits, screening_table, split_table
-from benchmarks.medxplore.verdict import verdict_lines
+from benchmarks.medxplore.verdict import Finding, findings, verdict_lines
 from gcdbench.api import (
     DONE,
     CellRecord,
@@ -109,6 +109,10 @@ class Facts:
     def groups(self) -> list[Group]:
         """Finished runs of the preset, by what makes them different."""
         return group_runs(self.records)
+
+    @cached_property
+    def _findings(self) -> dict[str, Finding]:
+        return findings(self.records)
 
     def rows(self, suite: str, dataset: str = "kvasir", seeds: str = "") -> SeedRows:
         """Every value of every row of a suite, by seed."""
@@ -249,6 +253,10 @@ class Facts:
     def verdict(self) -> str:
         """The confirmatory comparison, as the command prints it."""
         return "\n".join(verdict_lines(self.records))
+
+    def confirmed(self, row: str) -> Finding:
+        """What the confirmatory comparison says of a row."""
+        return self._findings[row]
 
     def drawn(self, name: str) -> bool:
         """Whether a figure of that name is there."""

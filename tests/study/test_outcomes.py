@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.medxplore.outcomes import FAILURE, Spread, decide, exchange, failure_text, overall
+from benchmarks.medxplore.verdict import Finding
 
 SPLITS = range(11, 21)
 
@@ -32,13 +33,17 @@ REFERENCE = rows([89.0] * 10, [1.5] * 10)
 )
 def test_both_tests_must_reject(all_: list[float], false_old: list[float], said: str) -> None:
     method = rows([89.0 + value for value in all_], [1.5 + value for value in false_old])
-    assert overall(decide(method, REFERENCE), 10) == said
+    finding = Finding(title="a", decisions=decide(method, REFERENCE), planned=10)
+    assert finding.verdict == overall(finding.decisions, 10) == said
+    assert finding.complete
+    assert ("Yes" in finding.answer, "No" in finding.answer) == (said == "better", said.startswith("worse"))
 
 
 def test_nothing_is_decided_before_every_split_is_there() -> None:
     some = {seed: values for seed, values in rows([99.0] * 10, [0.0] * 10).items() if seed < 20}
     assert "9 of 10" in overall(decide(some, REFERENCE), 10)
     assert "0 of 10" in overall(decide({}, REFERENCE), 10)
+    assert not Finding(title="a", decisions=decide(some, REFERENCE), planned=10).complete
 
 
 def test_both_p_values_are_corrected_for_two_outcomes() -> None:

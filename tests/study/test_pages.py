@@ -13,7 +13,10 @@ from gcdbench.runs.index import load_runs
 
 pytest.importorskip("gcdbench_medxplore")
 pages = pytest.importorskip("benchmarks.medxplore.pages", reason="runs from the repository's root")
+facts = pytest.importorskip("benchmarks.medxplore.facts")
+outcomes = pytest.importorskip("benchmarks.medxplore.outcomes")
 places = pytest.importorskip("benchmarks.medxplore.places")
+verdict = pytest.importorskip("benchmarks.medxplore.verdict")
 
 PUBLIC = ("gcdbench", "gcdbench.api", "gcdbench.plugins", "gcdbench.testing")
 
@@ -33,6 +36,23 @@ def test_other_runs_make_other_pages(records: list[CellRecord]) -> None:
     fewer = pages.written_pages([record for record in records if record.seed != 1])
     for path, text in fewer.items():
         assert path.read_text(encoding="utf-8") != text, path.name
+
+
+def test_the_report_and_the_readme_answer_once_every_split_is_there(
+    records: list[CellRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = {seed: {"all": 90.0, "false_old": 1.0} for seed in range(10)}
+    worse = {seed: {"all": 86.7 - seed, "false_old": 3.25 + seed} for seed in range(10)}
+    found = {
+        row: verdict.Finding(title=row, decisions=outcomes.decide(worse, reference), planned=10)
+        for row in ("medxplore", "recommended")
+    }
+    monkeypatch.setattr(facts, "findings", lambda _: found)
+    written = pages.written_pages(records)
+    assert "**No.**" in written[places.REPORT]
+    for page in (places.REPORT, places.README):  # medians of the differences by hand: −3.3 − 4.5 and 2.25 + 4.5
+        assert "against SimGCD, worse:\nAll −7.8" in written[page]
+        assert "+6.75 (above in 10" in written[page]
 
 
 def test_every_row_of_the_ledger_is_filled() -> None:
