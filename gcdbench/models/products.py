@@ -96,7 +96,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(R, C) and weight (O, C) to (R, O) with gradients; ``torch.nn.functional.linear`` up to rounding."""
     if not _serves(x, weight):
         return torch.nn.functional.linear(x, weight, bias)
-    return _apply(x, weight.t(), bias)
+    # Rows that lie apart, as class tokens do among all tokens, make the weight's gradient many times slower.
+    return _apply(x.contiguous(), weight.t(), bias)
 
 
 class FastLinear(nn.Linear):

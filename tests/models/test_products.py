@@ -105,10 +105,11 @@ def test_second_derivatives() -> None:
     torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.usefixtures("library")
-def test_linear_layers(bias: bool) -> None:
-    x, weight = draw(9, 6, seed=1).requires_grad_(), draw(4, 6, seed=2).requires_grad_()
+def test_linear_layers(bias: bool, order: str) -> None:
+    x, weight = arrange(draw(9, 6, seed=1), order).requires_grad_(), draw(4, 6, seed=2).requires_grad_()
     offset = draw(4, seed=3).requires_grad_() if bias else None
     towards = draw(9, 4, seed=4)
     sources = [x, weight, *([offset] if offset is not None else [])]
