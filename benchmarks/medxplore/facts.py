@@ -35,7 +35,16 @@ from benchmarks.medxplore.seed_tables import (
     seed_table,
     taken_for,
 )
-from benchmarks.medxplore.split_tables import CELLS, NETWORKS, cell_table, read_splits, screening_table, split_table
+from benchmarks.medxplore.split_tables import (
+    CELLS,
+    NETWORKS,
+    Above,
+    cell_table,
+    count_above,
+    read_splits,
+    screening_table,
+    split_table,
+)
 from benchmarks.medxplore.verdict import Finding, findings, verdict_lines
 from gcdbench.api import (
     DONE,
@@ -245,6 +254,10 @@ class Facts:
     def networks(self) -> str:
         """SimGCD and MedXplore with every network."""
         return cell_table(NETWORKS, self.records, "network")
+
+    def above(self, kind: str, score: str) -> Above:
+        """In how many cells of the regime, or networks, MedXplore's median is above SimGCD's."""
+        return count_above({"regime": CELLS, "networks": NETWORKS}[kind], self.records, score)
 
     def screening(self) -> str:
         """What chooses the recommended setting."""

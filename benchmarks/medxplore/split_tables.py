@@ -99,6 +99,25 @@ def cell_table(cells: Sequence[tuple[str, str, str, str]], records: Sequence[Cel
     return "\n".join(lines)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Above:
+    """Cells in which both methods have all planned splits, and those of them in which MedXplore's median is higher."""
+
+    complete: int
+    above: int
+
+
+def count_above(cells: Sequence[tuple[str, str, str, str]], records: Sequence[CellRecord], score: str) -> Above:
+    """MedXplore's median of a score against SimGCD's, cell by cell."""
+    differences = []
+    for _, suite, simgcd, medxplore in cells:
+        rows = read_splits(suite, "kvasir", records)
+        if len(rows.runs[simgcd]) == len(rows.runs[medxplore]) == rows.planned:
+            medians = [statistics.median(run.scores[score] for run in rows.runs[key]) for key in (medxplore, simgcd)]
+            differences.append(medians[0] - medians[1])
+    return Above(complete=len(differences), above=sum(difference > 0 for difference in differences))
+
+
 def screening_scores(records: Sequence[CellRecord]) -> dict[str, dict[str, float]]:
     """The number that chooses the recommended setting, by candidate and dataset, where all planned runs are there.
 

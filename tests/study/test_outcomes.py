@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from benchmarks.medxplore import split_tables
 from benchmarks.medxplore.outcomes import FAILURE, Spread, decide, exchange, failure_text, overall
 from benchmarks.medxplore.verdict import Finding
 
@@ -74,3 +77,22 @@ def test_medians_and_failures_say_what_their_number_allows() -> None:
     assert Spread(values=tuple(map(float, range(10)))).text() == "4.5 [1.0, 8.0]"
     assert failure_text([FAILURE, FAILURE - 0.01, 30.0]) == "2 of 3"
     assert failure_text([0.0] * 10).startswith("0 of 10 [0, ")
+
+
+def test_only_cells_with_every_split_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs(*values: float) -> list[SimpleNamespace]:
+        return [SimpleNamespace(scores={"all": value}) for value in values]
+
+    found = {
+        "above": {"s": runs(80, 90, 91), "m": runs(89, 95, 91)},
+        "below": {"s": runs(80, 90, 91), "m": runs(99, 89, 70)},
+        "equal": {"s": runs(1, 2, 3), "m": runs(2, 2, 2)},
+        "begun": {"s": runs(80, 90, 91), "m": runs(99, 99)},
+    }
+    monkeypatch.setattr(
+        split_tables,
+        "read_splits",
+        lambda suite, *_: split_tables.SplitRows(titles={}, runs=found[suite], planned=3),
+    )
+    cells = [(suite, suite, "s", "m") for suite in found]
+    assert split_tables.count_above(cells, [], "all") == split_tables.Above(complete=3, above=1)
