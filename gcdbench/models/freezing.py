@@ -28,8 +28,13 @@ def fold_batchnorm(module: nn.Module) -> int:
 
 
 def freeze(network: Backbone) -> None:
-    """Prepare a loaded network: prefix folded, in evaluation mode and without gradients; both parts channels-last."""
-    keep_freed_memory()
+    """Prepare a loaded network: prefix folded and frozen (:func:`freeze_prefix`), both parts channels-last."""
     fold_batchnorm(network.prefix)
-    network.prefix.requires_grad_(False).eval()
+    freeze_prefix(network)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def freeze_prefix(network: Backbone) -> None:
+    """The prefix in evaluation mode and without gradients; memory that a batch frees is kept for the next one."""
+    keep_freed_memory()
+    network.prefix.requires_grad_(False).eval()

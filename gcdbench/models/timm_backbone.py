@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gcdbench.core.errors import ConfigError
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.cutting import Call, last_stage, learns
+from gcdbench.models.freezing import freeze_prefix
 from gcdbench.models.halves import CannotBeCutError, FirstHalf, SecondHalf
 from gcdbench.models.products import speed_up_linear_layers
 from gcdbench.models.weights import NO_WEIGHTS
@@ -200,7 +201,7 @@ def assemble(name: str, whole: Any, digest: str) -> TimmBackbone:
             f"{name} cannot be a backbone: it {error}.", hint="Choose another: 'gcdbench list backbones' names some."
         ) from error
     network.weights_sha256 = digest
-    network.prefix.requires_grad_(False).eval()
+    freeze_prefix(network)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     speed_up_linear_layers(network)
     return network

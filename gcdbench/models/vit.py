@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gcdbench.core.errors import ConfigError, WeightsError
 from gcdbench.models.backbone import Backbone, TailOutput
 from gcdbench.models.dino_weights import locate_dino
+from gcdbench.models.freezing import freeze_prefix
 from gcdbench.models.products import speed_up_linear_layers
 from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.models.weights import NO_WEIGHTS, load_exactly, read_state
@@ -95,7 +96,7 @@ def load_vit_b16(weights: str | None = None) -> ViTB16:
         load_exactly(whole, read_state(path), path, ignore=("head.",))
     network = ViTB16(whole)
     network.weights_sha256 = digest
-    network.prefix.requires_grad_(False).eval()
+    freeze_prefix(network)
     speed_up_linear_layers(network)
     network.tail.get_submodule("norm").requires_grad_(False)  # the published code trains the block alone
     return network
