@@ -128,10 +128,12 @@ def _method(plan: Plan) -> str:
 
 
 def _memory(cache: Path, plan: Plan, device: str) -> Path:
+    versions = package_versions()
     about = {
         "cpu": cpu_model(),
         "cores": available_cores(),
-        "torch": package_versions()["torch"],
+        "torch": versions["torch"],
+        "gcdbench": versions["gcdbench"],
         "device": device,
         "backbone": plan.settings.backbone,
         "image_size": plan.settings.image_size,
