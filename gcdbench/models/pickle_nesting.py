@@ -15,8 +15,8 @@ from typing import IO, Any
 
 DEEPEST = 100
 
-LEGACY_PICKLES = 4
-"""torch's older files: a number, a version, the machine, the state; then storages follow."""
+LEGACY_PICKLES = 5
+"""torch's older files: a number, a version, the machine, the state, the names of storages; then storages follow."""
 
 _DEEPER = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "FROZENSET"}
 _KEPT = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}

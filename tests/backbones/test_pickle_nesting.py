@@ -48,14 +48,16 @@ def test_it_is_the_depth_of_the_value(value: Any, protocol: int) -> None:
 
 
 @pytest.mark.parametrize("deep", DEEP_KEYS.values(), ids=DEEP_KEYS.keys())
-@pytest.mark.parametrize("form", ["zip", "legacy"])
+@pytest.mark.parametrize("form", ["zip", "legacy", "legacy, names of storages"])
 def test_a_file_with_deep_keys_is_refused(deep: bytes, form: str, tmp_path: Path) -> None:
     path = tmp_path / "deep.pth"
-    if form == "legacy":
+    if form != "zip":
         torch.save({}, path, _use_new_zipfile_serialization=False)
         content = path.read_bytes()
-        state = content.index(pickle.dumps({}, protocol=2))
-        path.write_bytes(content[:state] + deep)
+        state, names = pickle.dumps({}, protocol=2), pickle.dumps([], protocol=2)
+        end = content.index(state) + (len(state) if form.endswith("storages") else 0)
+        assert content.index(state + names) + len(state + names) == len(content)  # the last two pickles
+        path.write_bytes(content[:end] + deep)
     else:
         torch.save({}, tmp_path / "plain.pth")
         with zipfile.ZipFile(tmp_path / "plain.pth") as plain, zipfile.ZipFile(path, "w") as changed:

@@ -66,10 +66,14 @@ def test_the_model_repeats_what_the_run_predicted(ran: Callable[..., Path], meth
     assert np.isfinite(made.unlike_score).all()
 
 
-@pytest.mark.parametrize("views", ["online", "bank:2"])
-def test_precision_follows_the_runs_views(ran: Callable[..., Path], views: str) -> None:
-    card = open_model(ran("simgcd", "--set", f"views={views}"), Path()).card
-    assert card.hidden == {"online": "float32", "bank:2": "float16"}[views]
+@pytest.mark.parametrize("views", ["online", "bank:2", "bank8:2", "rolling:2", "auto"])
+def test_a_model_sees_images_in_the_precision_of_the_runs_test_views(ran: Callable[..., Path], views: str) -> None:
+    directory = ran("simgcd", "--set", f"views={views}")
+    model = open_model(directory, Path())
+    with np.load(directory / "predictions" / "transductive.npz") as stored:
+        made = model.predict_squares(stored_pixels()[stored["ids"]])
+        assert np.array_equal(made.cluster, stored["cluster"])
+        np.testing.assert_allclose(made.confidence, stored["confidence"], atol=2e-6)
 
 
 def test_kmeans_on_features_as_they_are(ran: Callable[..., Path]) -> None:
