@@ -33,9 +33,10 @@ BACKBONES = ("efficientnet-lite0", "resnet18")
 
 def describe_machine() -> dict[str, Any]:
     """What the figures were measured on."""
+    from gcdbench.core.machine import cpu_model
     from gcdbench.core.work import available_cores
     from gcdbench.models.kernels import describe_kernels
-    from gcdbench.runs.environment import cpu_model, package_versions
+    from gcdbench.runs.environment import package_versions
 
     return {
         "cpu": cpu_model(),

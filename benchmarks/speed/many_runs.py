@@ -26,9 +26,9 @@ import numpy as np
 
 from benchmarks.speed.report import put_between_marks, table
 from gcdbench.core.identity import run_id
+from gcdbench.core.machine import cpu_model
 from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
-from gcdbench.runs.environment import cpu_model
 from gcdbench.runs.reader import CONFIG, ENVIRONMENT, EVENTS, RECORD, SCORES
 from gcdbench.runs.record import TRANSDUCTIVE
 from gcdbench.runs.request import Request

@@ -2,8 +2,8 @@
 
 torch multiplies float32 matrices with its BLAS library. Where that is MKL it leaves the wide vector units of other
 makers' processors idle: on an AMD EPYC with AVX-512 oneDNN, which torch uses for convolutions, is more than twice as
-fast. Which of the two is faster here is measured once in each process, in about 30 ms. Up to rounding the results are
-the same; what was used is part of a run's numerics.
+fast. Which of the two is faster here is measured once, in about 30 ms, and remembered in the cache, so that all processes
+on a machine choose alike. Up to rounding the results are the same; what was used is part of a run's numerics.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.machine import memory_file, recall, remember
+from gcdbench.core.places import cache_dir
 from gcdbench.models.short_cuts import short_cuts_serve
 
 Library = Literal["blas", "onednn"]
@@ -56,7 +59,24 @@ def product_library() -> Library:
         return "onednn"
     if asked:
         raise ConfigError(f"{VARIABLE} is {asked!r}.", hint="It can be blas or onednn; without it the faster is used.")
-    return "onednn" if measure_gain() >= GAIN else "blas"
+    return "onednn" if _recall_gain() >= GAIN else "blas"
+
+
+def _recall_gain() -> float:
+    """The gain that was measured first on this machine: close to GAIN chance would decide anew in every process."""
+    file = memory_file(cache_dir(), {"products of torch": torch.__version__})
+    if (known := _read_gain(file)) is not None:
+        return known
+    measured = measure_gain()
+    if (known := _read_gain(file)) is not None:  # another process was first
+        return known
+    remember(file, {"gain": measured})
+    return measured
+
+
+def _read_gain(file: Path) -> float | None:
+    gain = recall(file).get("gain")
+    return gain if isinstance(gain, float) else None
 
 
 def _onednn_works() -> bool:
@@ -116,10 +136,13 @@ def speed_up_linear_layers(network: nn.Module) -> None:
             module.__class__ = FastLinear
 
 
-def products_key(network: nn.Module) -> str:
-    """What decides the last bits of a network's linear layers; "" where torch's own code makes them."""
-    fast = any(isinstance(module, FastLinear) for module in network.modules())
-    return product_library() if fast and product_library() != "blas" else ""
+def products_key(network: nn.Module, *, trained_stage: bool) -> str:
+    """What decides the last bits of a network's products; "" where torch's own code makes them.
+
+    A frozen prefix has products of its own only in linear layers. A trained stage may have them anywhere.
+    """
+    own = trained_stage or any(isinstance(module, FastLinear) for module in network.modules())
+    return product_library() if own and product_library() != "blas" else ""
 
 
 def _serves(left: Tensor, right: Tensor) -> bool:

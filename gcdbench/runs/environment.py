@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gcdbench.core.errors import ConfigError
+from gcdbench.core.machine import cpu_model
 from gcdbench.core.work import available_cores
 from gcdbench.plugins.manager import PluginManager
 from gcdbench.runs.numerics import describe_numerics
@@ -44,17 +45,6 @@ def git_state() -> tuple[str, bool]:
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
-
-
-def cpu_model() -> str:
-    """Name of the processor as the system tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def require_device(device: str) -> None:

@@ -8,7 +8,7 @@ at all, is measured again.
 
 from __future__ import annotations
 
-import json
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,16 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcdbench.core.cache_folders import discard
-from gcdbench.core.errors import GCDBenchError
-from gcdbench.core.files import write_bytes
-from gcdbench.core.identity import digest
+from gcdbench.core.machine import memory_file, recall, remember
 from gcdbench.core.places import cache_dir
-from gcdbench.core.sealed import DamagedError, read_sealed, seal_bytes
 from gcdbench.core.work import available_cores
 from gcdbench.images.decoding import stored_side
 from gcdbench.images.image_set import ImageSet
-from gcdbench.runs.environment import cpu_model, package_versions
+from gcdbench.runs.environment import package_versions
 from gcdbench.runs.events import EpochEnd, Progress, make_event
 from gcdbench.splits.data import GCDData
 from gcdbench.training.config import TrainingConfig
@@ -41,6 +37,9 @@ from gcdbench.runs.plan import Plan
 VIEWS = 2
 IMAGES = 64
 CLASSES = 8
+
+DECIDERS = ("GCDBENCH_NATIVE", "GCDBENCH_PRODUCTS")
+"""Environment variables that choose kernels and the library for products: each choice has a speed of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +77,12 @@ def measure_speed(cache: Path, plan: Plan, manager: PluginManager, *, device: st
     torch.set_num_threads(1)
     try:
         speed = _try_out(plan, manager, device)
-    except Exception:  # a third party's method may raise anything, and an estimate is not worth a failed run
+    except (Exception, SystemExit):  # a third party's method may do anything, and an estimate is not worth a failed run
         return None
     finally:
         torch.set_num_threads(before)
     file = _memory(cache, plan, device)
-    known = {**_read(file), _method(plan): speed}
-    content = json.dumps({name: asdict(value) for name, value in known.items()}).encode()
-    with suppress(GCDBenchError, OSError):  # a cache that cannot be written: the run itself will say so
-        discard(file)
-        write_bytes(file, seal_bytes(content))
+    remember(file, {**recall(file), _method(plan): asdict(speed)})
     return speed
 
 
@@ -118,8 +113,8 @@ def main() -> None:
 
 def _read(file: Path) -> dict[str, Speed]:
     try:
-        return {name: Speed(**value) for name, value in json.loads(read_sealed(file)).items()}
-    except (FileNotFoundError, DamagedError, ValueError, TypeError, AttributeError):
+        return {name: Speed(**value) for name, value in recall(file).items()}
+    except TypeError:
         return {}
 
 
@@ -130,8 +125,8 @@ def _method(plan: Plan) -> str:
 def _memory(cache: Path, plan: Plan, device: str) -> Path:
     versions = package_versions()
     about = {
-        "cpu": cpu_model(),
         "cores": available_cores(),
+        "asked": [os.environ.get(variable) for variable in DECIDERS],
         "torch": versions["torch"],
         "gcdbench": versions["gcdbench"],
         "device": device,
@@ -139,7 +134,7 @@ def _memory(cache: Path, plan: Plan, device: str) -> Path:
         "image_size": plan.settings.image_size,
         "precision": plan.settings.precision,
     }
-    return cache / "speed" / f"{digest(about)[:24]}.json"
+    return memory_file(cache, about)
 
 
 class _Watch:

@@ -255,8 +255,9 @@ def state_digest(module: nn.Module) -> str:
 
 
 def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[str, Any]:
-    """What shapes an array that ``network``, the whole backbone or a part of it, makes of the store."""
-    products = products_key(network)
+    """What shapes an array that ``network``, the whole backbone or its prefix, makes of the store."""
+    device = torch.device(ctx.device)
+    products = products_key(network, trained_stage=network is backbone) if device.type == "cpu" else ""
     return {
         "store": ctx.store_key,
         "backbone": backbone.name,
@@ -266,7 +267,7 @@ def _identity(ctx: ViewContext, backbone: Backbone, network: nn.Module) -> dict[
         "image_size": ctx.image_size,
         "mean": backbone.mean,
         "std": backbone.std,
-        "device": torch.device(ctx.device).type,
+        "device": device.type,
         # Compiled and plain kernels differ in the last bits, and so may two versions of the compiled ones.
         "kernels": kernels_key(),
         **({"products": products} if products else {}),

@@ -18,6 +18,7 @@ from gcdbench.core import cached_arrays
 from gcdbench.core.arrays import Pixels
 from gcdbench.core.errors import DiskSpaceError
 from gcdbench.images.image_set import ImageSet
+from gcdbench.models import products
 from gcdbench.views import bank
 from gcdbench.views.augmentation import augment
 from tests.data.small_bank import COUNT, SmallBackbone, banks, context, opened, view_files
@@ -81,6 +82,18 @@ def test_the_trained_tail_shapes_features_and_not_a_bank(tmp_path: Path, store: 
     assert not np.array_equal(bank.frozen_features(plain, images), bank.frozen_features(other, images))
     for ctx in (plain, other):
         bank.open_views(ctx, store).start_epoch(0)
+    assert len(banks(tmp_path)) == 1
+
+
+def test_the_library_for_products_shapes_features_and_not_a_bank_of_convolutions(
+    tmp_path: Path, store: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = ImageSet(ids=np.arange(3), store=store)
+    for library in ("blas", "onednn"):
+        monkeypatch.setattr(products, "product_library", lambda library=library: library)
+        bank.frozen_features(context(tmp_path), images)
+        bank.open_views(context(tmp_path), store).start_epoch(0)
+    assert len(list(tmp_path.glob("features/*/"))) == 2
     assert len(banks(tmp_path)) == 1
 
 

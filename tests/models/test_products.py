@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,10 +161,11 @@ def test_only_plain_layers_are_replaced() -> None:
 
 
 def test_what_made_stored_features_is_known(library: str) -> None:
-    network = nn.Sequential(nn.Linear(2, 2))
-    assert products.products_key(network) == ""
+    network, said = nn.Sequential(nn.Linear(2, 2)), "" if library == "blas" else library
+    assert products.products_key(network, trained_stage=False) == ""
+    assert products.products_key(network, trained_stage=True) == said
     products.speed_up_linear_layers(network)
-    assert products.products_key(network) == ("" if library == "blas" else library)
+    assert products.products_key(network, trained_stage=False) == said
 
 
 @needs_onednn
@@ -206,16 +208,39 @@ def test_torch_multiplies_where_the_short_cut_does_not_serve(what: str, monkeypa
     products.product_library.cache_clear()
 
 
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[float], str]]:
+    """What a new process chooses, with a cache of its own, if it measures that gain."""
+    monkeypatch.delenv(products.VARIABLE, raising=False)
+    monkeypatch.setenv("GCDBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(products, "_onednn_works", lambda: True)
+
+    def choice(gain: float) -> str:
+        monkeypatch.setattr(products, "measure_gain", lambda: gain)
+        products.product_library.cache_clear()
+        return products.product_library()
+
+    yield choice
+    products.product_library.cache_clear()
+
+
 @pytest.mark.parametrize(("gain", "expected"), [(0.9, "blas"), (1.29, "blas"), (1.31, "onednn"), (2.5, "onednn")])
 def test_the_faster_library_is_taken_where_it_is_clearly_faster(
-    gain: float, expected: str, monkeypatch: pytest.MonkeyPatch
+    gain: float, expected: str, choose: Callable[[float], str]
 ) -> None:
-    monkeypatch.delenv(products.VARIABLE, raising=False)
-    monkeypatch.setattr(products, "_onednn_works", lambda: True)
-    monkeypatch.setattr(products, "measure_gain", lambda: gain)
-    products.product_library.cache_clear()
-    assert products.product_library() == expected
-    products.product_library.cache_clear()
+    assert choose(gain) == expected
+
+
+def test_all_processes_on_a_machine_choose_alike(choose: Callable[[float], str], tmp_path: Path) -> None:
+    assert [choose(1.31), choose(1.29), choose(0.5)] == ["onednn"] * 3
+    [memory] = (tmp_path / "speed").iterdir()
+    memory.write_bytes(memory.read_bytes()[:-3])
+    assert [choose(1.29), choose(1.31)] == ["blas"] * 2
+
+
+def test_without_a_cache_to_write_to_each_process_measures(choose: Callable[[float], str], tmp_path: Path) -> None:
+    (tmp_path / "speed").write_text("a file where a folder should be")
+    assert [choose(1.31), choose(1.29)] == ["onednn", "blas"]
 
 
 def test_a_torch_without_the_operator_uses_its_blas_library(monkeypatch: pytest.MonkeyPatch) -> None:
