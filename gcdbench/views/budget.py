@@ -47,6 +47,20 @@ def decide_views(size: ViewSize, budget: int) -> ViewSetting:
     return ViewSetting(kind="online")
 
 
+def rank_decision(setting: ViewSetting) -> tuple[int, int] | None:
+    """What a larger budget is decided for comes first; None where ``auto`` never means this setting."""
+    kind, count = setting.kind, setting.count
+    possible = {
+        "bank": count == ENOUGH,
+        "bank8": FEW <= count <= ENOUGH,
+        "rolling": count < FEW and setting.fresh == 1,
+        "online": True,
+    }
+    if not possible.get(kind, False):
+        return None
+    return list(possible).index(kind), -count
+
+
 def explain_views(size: ViewSize, budget: int, setting: ViewSetting) -> str:
     """One sentence for people: what was decided, and from what."""
     whole = format_bytes(size.bank_bytes(ViewSetting(kind="bank", count=ENOUGH)))

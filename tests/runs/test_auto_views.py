@@ -9,8 +9,11 @@ import pytest
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.plugins.manager import PluginManager
+from gcdbench.reporting.records import cell_records
+from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.runs.events import Event, Note
 from gcdbench.runs.execution import Execution
+from gcdbench.runs.index import load_runs
 from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import make_plan
 from gcdbench.runs.request import Request
@@ -50,11 +53,15 @@ def manager(tmp_path: Path) -> PluginManager:
     return PluginManager(points=[], files=[file])
 
 
+def asked(views: str) -> Request:
+    settings = {"backbone": "tiny", "image_size": "32", "views": views, "epochs": "2", "batch_size": "16"}
+    return Request(method="small", dataset="phantom", overrides=settings, dataset_options={"n_per_class": "12"})
+
+
 def run(
     manager: PluginManager, folder: Path, views: str, budget: str | None = None, events: list[Any] | None = None
 ) -> Any:
-    settings = {"backbone": "tiny", "image_size": "32", "views": views, "epochs": "2", "batch_size": "16"}
-    request = Request(method="small", dataset="phantom", overrides=settings, dataset_options={"n_per_class": "12"})
+    request = asked(views)
     placement = Placement(runs=folder / "runs", cache=folder / "cache", workers=1, disk_budget=budget)
 
     def listen(event: Event) -> None:
@@ -84,6 +91,18 @@ def test_budgets_make_a_difference(manager: PluginManager, tmp_path: Path) -> No
         for budget in ("1GB", "2MB", "1MB", "1kB")
     }
     assert kinds == {"bank", "bank8", "rolling", "online"}
+
+
+def test_a_stored_run_is_found_by_the_request_that_made_it(manager: PluginManager, tmp_path: Path) -> None:
+    def found(views: str) -> list[str]:
+        finder = RunFinder(cell_records(load_runs(tmp_path / "runs")), manager)
+        return [record.views for record in finder.find(asked(views))]
+
+    run(manager, tmp_path, "bank:4")
+    assert found("auto") == []  # never decided: it would be 16 of them, or fewer in 8 bits
+    for budget in ("1kB", "1MB", "2MB", "1GB"):  # under a larger budget another run, which is taken from then on
+        decided = run(manager, tmp_path, "auto", budget).record.identity["views"]
+        assert found("auto") == found(decided) == [decided]
 
 
 def test_a_budget_that_is_no_size_is_refused(manager: PluginManager, tmp_path: Path) -> None:

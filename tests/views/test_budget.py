@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gcdbench.core.errors import ConfigError
 from gcdbench.core.places import disk_budget
-from gcdbench.views.budget import ENOUGH, FEW, ViewSize, decide_views, explain_views
+from gcdbench.views.budget import ENOUGH, FEW, ViewSize, decide_views, explain_views, rank_decision
 from gcdbench.views.setting import ViewSetting, parse_views
 
 NCT = ViewSize(images=107_180, training=100_000, height=8, width=8, channels=112)
@@ -38,6 +38,16 @@ def test_the_decision_fits_and_is_the_best_that_does(
     if setting.kind == "online":
         assert size.bank_bytes(ViewSetting(kind="bank8", count=2)) > budget
     assert str(setting) in explain_views(size, budget, setting)
+    rank = rank_decision(setting)
+    assert rank is not None
+    more = rank_decision(decide_views(size, 2 * budget))
+    assert more is not None
+    assert more <= rank
+
+
+@pytest.mark.parametrize("views", ["bank:4", "bank:17", "bank8:5", "bank8:17", "rolling:6", "rolling:4/2", "auto"])
+def test_what_is_never_decided_has_no_rank(views: str) -> None:
+    assert rank_decision(parse_views(views)) is None
 
 
 @pytest.mark.parametrize(

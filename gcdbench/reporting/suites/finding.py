@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gcdbench.core.errors import GCDBenchError
+from gcdbench.core.errors import ConfigError, GCDBenchError
 from gcdbench.core.identity import digest
 from gcdbench.datasets.protocols import card_of, default_protocol
 from gcdbench.plugins.manager import PluginManager
@@ -19,14 +19,20 @@ from gcdbench.reporting.replicates import split_seed
 from gcdbench.reporting.suites.model import SPLIT_SEED
 from gcdbench.runs.plan import Materials, Plan, make_plan
 from gcdbench.runs.request import Request
+from gcdbench.views.budget import rank_decision
+from gcdbench.views.setting import parse_views
+
+AUTO = "auto"
+"""Views that are decided when a run begins: what was decided is in the run's identity, "auto" in the request alone."""
 
 FROM_DATA = ("dataset", "manifest_sha256", "images", "weights_sha256", "accepted_data_issues", "world_size")
 """Parts of an identity that only the data, the weights and the processes in use can tell."""
 
 
-def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Digest of what a request fixes, but for the dataset and the seed."""
-    return digest({key: value for key, value in identity.items() if key not in (*FROM_DATA, "seed")})
+def fingerprint(identity: Mapping[str, Any], *, views: bool = True) -> str:
+    """Digest of what a request fixes, but for the dataset and the seed, and, where asked, for the views."""
+    left_out = (*FROM_DATA, "seed", *(() if views else ("views",)))
+    return digest({key: value for key, value in identity.items() if key not in left_out})
 
 
 def plan_fingerprint(plan: Plan) -> str:
@@ -41,9 +47,11 @@ class RunFinder:
         self._manager = manager
         self._by_fingerprint: dict[tuple[str, int], list[CellRecord]] = {}
         self._by_name: dict[tuple[object, ...], list[CellRecord]] = {}
+        self._records = tuple(records)
+        self._by_auto: dict[tuple[str, int], list[CellRecord]] | None = None
         self._weights: dict[tuple[str, str | None], str | None] = {}
         fingerprints: dict[str, str] = {}
-        for record in records:
+        for record in self._records:
             key = fingerprints.get(record.settings)
             if key is None:
                 key = fingerprints[record.settings] = fingerprint(record.common.identity)
@@ -82,7 +90,24 @@ class RunFinder:
 
     def find_plan(self, plan: Plan) -> list[CellRecord]:
         """The same for a resolved request."""
-        found = self._by_fingerprint.get((plan_fingerprint(plan), plan.seed), [])
+        if plan.method.trained and plan.settings.views == AUTO:
+            return _largest_views(self._meant(plan, self._auto_runs(plan)))
+        return self._meant(plan, self._by_fingerprint.get((plan_fingerprint(plan), plan.seed), []))
+
+    def _auto_runs(self, plan: Plan) -> list[CellRecord]:
+        """Runs that differ from the plan in nothing but views that ``auto`` may have meant under some budget."""
+        if self._by_auto is None:
+            self._by_auto = {}
+            for record in self._records:
+                identity = record.common.identity
+                if "views" in identity and _views_rank(record) is not None:
+                    key = (fingerprint(identity, views=False), record.seed)
+                    self._by_auto.setdefault(key, []).append(record)
+        identity = plan.identity(Materials(dataset=plan.dataset_name))
+        return self._by_auto.get((fingerprint(identity, views=False), plan.seed), [])
+
+    def _meant(self, plan: Plan, found: list[CellRecord]) -> list[CellRecord]:
+        """Those of these runs that have the plan's weights, dataset and options."""
         weights = self._weights_of(plan)
         meant = [
             record
@@ -106,6 +131,19 @@ class RunFinder:
             except GCDBenchError:  # not told cheaply, or not on this machine: any stored run with it will do
                 self._weights[key] = None
         return self._weights[key]
+
+
+def _views_rank(record: CellRecord) -> tuple[int, int] | None:
+    try:
+        return rank_decision(parse_views(record.views))
+    except ConfigError:  # of a version that had other views
+        return None
+
+
+def _largest_views(records: list[CellRecord]) -> list[CellRecord]:
+    """Of runs under several budgets those under the largest, so that a cell has one run of a seed."""
+    best = min((rank for record in records if (rank := _views_rank(record))), default=None)
+    return [record for record in records if _views_rank(record) == best]
 
 
 def _name_of_record(record: CellRecord) -> tuple[object, ...]:
