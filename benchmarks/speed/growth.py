@@ -4,12 +4,14 @@
 
 reads scale.json (benchmarks.speed.scale) and writes the tables between the marks of docs/scale.md. What an image, a
 view and an image in an epoch cost is taken from the run with 10,000 images; those with fewer and with more check it.
+A run's directory holds a model, which has one size, and what is stored of each image, which is compressed: both are
+taken from the two smaller runs, and the largest one checks them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from gcdbench.views.setting import parse_views
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = 10_000
 HASH, STORE, REST = "hash the images", "store predictions, score", "split, checks, network"
-FEATURES = "the run's directory"
+DIRECTORY, FEATURES = "the run's directory", "features"
 SHAPE = {"height": 8, "width": 8, "channels": 112}
 """Lite0's prefix at 128 px."""
 
@@ -88,7 +90,7 @@ def predict_seconds(work: Work, units: Mapping[str, float]) -> dict[str, float]:
 
 
 def predict_bytes(work: Work, setting: str) -> dict[str, int]:
-    """Bytes of the image store, the stored views and the kept features."""
+    """Bytes of the image store, the stored views and, before they are compressed, the kept features."""
     side = stored_side(128)
     size = ViewSize(images=work.images, training=work.training, **SHAPE)
     return {
@@ -98,32 +100,50 @@ def predict_bytes(work: Work, setting: str) -> dict[str, int]:
     }
 
 
+def predict_directory(rows: Sequence[Mapping[str, Any]], epochs: int, images: int) -> float:
+    """Bytes of a run's directory with so many predicted images: a line through the two smaller runs."""
+    first, second = sorted(rows, key=lambda row: int(row["images"]))[:2]
+    sizes = [row["disk_bytes"][DIRECTORY] for row in (first, second)]
+    counts = [find_work(row, epochs).predicted for row in (first, second)]
+    each = (sizes[1] - sizes[0]) / (counts[1] - counts[0])
+    return float(sizes[0] + each * (images - counts[0]))
+
+
 def check(rows: list[dict[str, Any]], epochs: int) -> str:
-    """Measured over predicted, for each run and stage, and for each kind of file."""
+    """The model against the runs that it was not taken from, for each stage and each kind of file."""
     units = unit_costs(next(row for row in rows if row["images"] == REFERENCE), epochs)
-    header = ["processor seconds", "a unit, ms", *(f"{row['images']:,}: model, measured, ratio" for row in rows)]
+    checked = [(row, find_work(row, epochs)) for row in rows if row["images"] != REFERENCE]
+    columns = [f"{row['images']:,}: model, measured, ratio" for row, _ in checked]
     body = []
-    works = [find_work(row, epochs) for row in rows]
     for stage, unit in units.items():
-        cells = [f"{stage}", f"{1e3 * unit:.3f} per {UNITS[stage]}"]
-        for row, work in zip(rows, works, strict=True):
-            model, measured = predict_seconds(work, units)[stage], row["cpu_seconds"][stage]
-            cells.append(f"{model:.1f}, {measured:.1f}, {measured / model:.2f}")
-        body.append(cells)
-    total = ["all of these", ""]
-    for row, work in zip(rows, works, strict=True):
-        model = sum(predict_seconds(work, units).values())
-        measured = sum(row["cpu_seconds"][stage] for stage in units)
-        total.append(f"{model:.0f}, {measured:.0f}, {measured / model:.2f}")
-    files = []
-    for kind in ("stores", "banks", FEATURES):
-        cells = [kind]
-        for row, work in zip(rows, works, strict=True):
-            model, measured = predict_bytes(work, row["views"])[kind] / 1e6, row["disk_bytes"][kind] / 1e6
-            cells.append(f"{model:,.0f}, {measured:,.0f}, {measured / model:.2f}")
-        files.append(cells)
-    sizes = ["MB", *(f"{row['images']:,}: model, measured, ratio" for row in rows)]
-    return table(header, [*body, total]) + "\n\n" + table(sizes, files)
+        cells = [
+            _compare(predict_seconds(work, units)[stage], row["cpu_seconds"][stage], ".1f") for row, work in checked
+        ]
+        body.append([stage, f"{1e3 * unit:.3f} per {UNITS[stage]}", *cells])
+    total = [
+        _compare(sum(predict_seconds(work, units).values()), sum(row["cpu_seconds"][stage] for stage in units), ".0f")
+        for row, work in checked
+    ]
+    body.append(["all of these", "", *total])
+    files = [
+        [
+            kind,
+            *(
+                _compare(predict_bytes(work, row["views"])[kind] / 1e6, row["disk_bytes"][kind] / 1e6, ",.0f")
+                for row, work in checked
+            ),
+        ]
+        for kind in ("stores", "banks")
+    ]
+    row, work = checked[-1]
+    kept = _compare(predict_directory(rows, epochs, work.predicted) / 1e6, row["disk_bytes"][DIRECTORY] / 1e6, ",.0f")
+    files.append([DIRECTORY, *[""] * (len(checked) - 1), kept])
+    head = ["processor seconds", f"a unit, ms, at {REFERENCE:,}", *columns]
+    return table(head, body) + "\n\n" + table(["MB", *columns], files)
+
+
+def _compare(model: float, measured: float, digits: str) -> str:
+    return f"{model:{digits}}, {measured:{digits}}, {measured / model:.2f}"
 
 
 def look_ahead(rows: list[dict[str, Any]], epochs: int, *, views: str = "bank8:6", runs: int = 20) -> str:
@@ -158,7 +178,7 @@ def look_ahead(rows: list[dict[str, Any]], epochs: int, *, views: str = "bank8:6
             ]
         )
     header = ["images", "once, core-hours", "each run, core-hours", f"{runs} runs, core-hours", "days on 32 cores"]
-    header += ["image store, GB", f"{views}, GB", "features of a run, GB", "features in memory, GiB"]
+    header += ["image store, GB", f"{views}, GB", "features of a run, GB at most", "features in memory, GiB"]
     return table(header, body)
 
 
@@ -174,7 +194,8 @@ def write_page(results: dict[str, Any], page: Path) -> None:
             f"One view of 128 px takes {results['operations']['prefix'] / 1e6:.0f} million operations in Lite0's frozen"
             f" prefix and {results['operations']['tail'] / 1e6:.0f} million in its trained tail, forward.",
             describe(rows),
-            "The model against these runs:",
+            f"The model against these runs. What a unit costs is taken from the run with {REFERENCE:,} images, the size"
+            " of a run's directory from the two smaller runs; the others check it:",
             check(rows, results["epochs"]),
             "More images, 20 epochs, 6 views in 8 bits, at the costs of the largest run above:",
             look_ahead(rows, results["epochs"]),

@@ -242,21 +242,31 @@ def main() -> None:
         run_one(options.one, options.budget, options.folder)
         return
     about = {"machine": describe_machine(), "budget": options.budget, "epochs": EPOCHS}
+    if problem := find_difference(options.output, about):
+        parser.error(problem)
     for size in options.sizes.split(","):
         row = {**measure(int(size), options.budget), "date": time.strftime("%Y-%m-%d")}
         # After each size: the largest one takes long, and may fail.
         stored = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {}
-        results = {**about, "rows": join(row, stored, about)}
+        results = {**stored, **about, "rows": join(row, stored)}
         options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(describe(results["rows"]))
 
 
-def join(row: dict[str, Any], stored: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:
-    """The new row, and what is stored of other sizes where it was measured in the same way on the same machine."""
-    same = is_same_machine(stored.get("machine", {}), about["machine"]) and all(
-        stored.get(name) == about[name] for name in ("budget", "epochs")
-    )
-    others = [other for other in stored.get("rows", []) if other["images"] != row["images"]] if same else []
+def find_difference(output: Path, about: dict[str, Any]) -> str:
+    """Why figures made now cannot stand next to those of ``output``; "" where they can."""
+    if not output.exists():
+        return ""
+    stored = json.loads(output.read_text(encoding="utf-8"))
+    if not is_same_machine(stored["machine"], about["machine"]):
+        return f"{output} was measured on another machine or set of versions: delete it, or --output"
+    differs = [name for name in ("budget", "epochs") if stored[name] != about[name]]
+    return f"{output} was measured with another {differs[0]}: delete it, or --output" if differs else ""
+
+
+def join(row: dict[str, Any], stored: dict[str, Any]) -> list[dict[str, Any]]:
+    """The new row, and what is stored of other sizes."""
+    others = [other for other in stored.get("rows", []) if other["images"] != row["images"]]
     return sorted([*others, row], key=lambda one: int(one["images"]))
 
 

@@ -4,7 +4,8 @@
 
 Made-up runs with 3,000 predictions each, as many as Kvasir has unlabelled images, in a real layout with real scores.
 Every command has a process of its own; on a busy machine its processor seconds count, not those of the clock. The
-figures go to stores.json next to this file and into docs/speed.md; with ``--output`` to that file only.
+figures of the usual sizes go to stores.json next to this file and into docs/speed.md. Those of other sizes are printed,
+and ``--output`` keeps figures in another file.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from gcdbench.testing.stored import FakeRun, dump_sealed, write_fake_run
 OUTPUT = Path(__file__).with_name("stores.json")
 PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 SAMPLES = 3000
+SIZES, IMPORTS = "100,1000,10000", "10,100,1000"
 
 
 def write_seeds(runs: Path, count: int) -> None:
@@ -84,21 +86,23 @@ def describe(results: dict[str, Any]) -> str:
     return f"{title}\n\n{table(header, body)}"
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Measure, print, store where asked."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed.stores", description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="100,1000,10000", help="numbers of runs that are scored again")
-    parser.add_argument("--imports", default="10,100,1000", help="numbers of runs that are exported and imported")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
-    options = parser.parse_args()
+    parser.add_argument("--sizes", default=SIZES, help="numbers of runs that are scored again")
+    parser.add_argument("--imports", default=IMPORTS, help="numbers of runs that are exported and imported")
+    parser.add_argument("--output", type=Path, help="a file for the figures; the published ones stay")
+    options = parser.parse_args(arguments)
     sizes, imports = ([int(text) for text in part.split(",") if text] for part in (options.sizes, options.imports))
     load = os.getloadavg()
     rows = measure(sizes, imports)
     about = {"machine": describe_machine(), "date": time.strftime("%Y-%m-%d"), "load_before": load, "samples": SAMPLES}
     results = {**about, "rows": rows}
-    options.output.write_text(json.dumps(results, indent=1) + "\n")
     print(describe(results))
-    if options.output == OUTPUT:
+    publish = options.output is None and (options.sizes, options.imports) == (SIZES, IMPORTS)
+    if (file := OUTPUT if publish else options.output) is not None:
+        file.write_text(json.dumps(results, indent=1) + "\n")
+    if publish:
         put_between_marks(describe(results), PAGE, "stores")
 
 

@@ -13,6 +13,8 @@ report = pytest.importorskip("benchmarks.speed.report")
 claims = pytest.importorskip("benchmarks.speed.claims")
 scale = pytest.importorskip("benchmarks.speed.scale")
 settings = pytest.importorskip("benchmarks.speed.settings")
+stores = pytest.importorskip("benchmarks.speed.stores")
+growth = pytest.importorskip("benchmarks.speed.growth")
 
 MARKED = "before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n"
 
@@ -162,14 +164,65 @@ def test_only_a_full_measurement_or_an_express_wish_changes_the_page(
     assert json.loads(figures.read_text())["scoring"] == rows
 
 
+ABOUT = {"machine": {"cpu": "a", "platform": "2"}, "budget": "6GB", "epochs": 2}
+
+
+def test_a_size_measured_again_replaces_its_row_alone() -> None:
+    found = scale.join({"images": 10}, {"rows": [{"images": 100}, {"images": 10, "old": True}]})
+    assert found == [{"images": 10}, {"images": 100}]
+    assert scale.join({"images": 10}, {}) == [{"images": 10}]
+
+
 @pytest.mark.parametrize(
-    ("change", "kept"),
-    [({}, [10, 100]), ({"machine": {"cpu": "b"}}, [10]), ({"budget": "1GB"}, [10]), ({"epochs": 3}, [10])],
+    ("change", "refused"),
+    [
+        ({}, ""),
+        ({"machine": {"cpu": "b"}}, "another machine"),
+        ({"budget": "1GB"}, "budget"),
+        ({"epochs": 3}, "epochs"),
+    ],
 )
-def test_a_size_measured_again_replaces_its_row_alone(change: dict[str, Any], kept: list[int]) -> None:
-    about = {"machine": {"cpu": "a", "platform": "2"}, "budget": "6GB", "epochs": 2}
-    stored = {**about, "machine": {"cpu": "a", "platform": "1"}, "rows": [{"images": 100}, {"images": 10, "old": True}]}
-    found = scale.join({"images": 10}, {**stored, **change}, about)
-    assert [row["images"] for row in found] == kept
-    assert not any("old" in row for row in found)
-    assert scale.join({"images": 10}, {}, about) == [{"images": 10}]
+def test_sizes_measured_in_another_way_are_not_thrown_away(
+    tmp_path: Path, change: dict[str, Any], refused: str
+) -> None:
+    file = tmp_path / "scale.json"
+    assert scale.find_difference(file, ABOUT) == ""
+    file.write_text(json.dumps({**ABOUT, "machine": {"cpu": "a", "platform": "1"}, **change}))
+    problem = scale.find_difference(file, ABOUT)
+    assert refused in problem
+    assert bool(problem) == bool(refused)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "published", "kept"),
+    [([], True, False), (["--sizes", "1"], False, False), (["--output", "elsewhere.json"], False, True)],
+)
+def test_only_the_usual_sizes_of_stores_are_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], published: bool, kept: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(stores, "measure", lambda *_: [{"command": "import", "runs": 10, "wall": 1.0, "cpu": 1.0}])
+    monkeypatch.setattr(stores, "OUTPUT", tmp_path / "stores.json")
+    monkeypatch.setattr(stores, "PAGE", tmp_path / "speed.md")
+    stores.PAGE.write_text("<!-- stores: begin -->\nold\n<!-- stores: end -->\n")
+    stores.main(arguments)
+    assert stores.OUTPUT.exists() == published
+    assert ("old" not in stores.PAGE.read_text()) == published
+    assert Path("elsewhere.json").exists() == kept
+
+
+def test_the_model_is_checked_by_runs_that_it_was_not_taken_from() -> None:
+    """Twice as many processor seconds as the model says at 1,000 images; a directory of 40 MB and 1 kB per image."""
+
+    def row(images: int, slower: float) -> dict[str, Any]:
+        counts = {"labelled": images // 4, "unlabelled": images // 2, "test": images // 4}
+        seconds = dict.fromkeys(growth.UNITS, slower * images / 1000)
+        work = growth.find_work({"images": images, "counts": counts, "views": "bank:2"}, 1)
+        assert work.predicted == images * 3 // 4
+        disk = growth.predict_bytes(work, "bank:2") | {growth.DIRECTORY: 4 * 10**7 + 1000 * work.predicted}
+        return {"images": images, "counts": counts, "views": "bank:2", "cpu_seconds": seconds, "disk_bytes": disk}
+
+    text = growth.check([row(1000, 2.0), row(10_000, 1.0), row(100_000, 1.0)], 1)
+    assert "10,000: model" not in text
+    assert "| all of these |  | 8, 16, 2.00 | 800, 800, 1.00 |" in text
+    assert "| the run's directory |  | 115, 115, 1.00 |" in text
