@@ -31,7 +31,8 @@ from gcdbench.images.decoding import stored_side
 from gcdbench.models.kernels import describe_kernels
 from gcdbench.models.kernels.loader import SWITCH
 from gcdbench.views.augmentation import augment, find_augmentation
-from gcdbench.views.building import chunk_size, run_prefix
+from gcdbench.views.building import run_prefix
+from gcdbench.views.chunks import chunk_size
 
 UNITS = {"views": "views per second", "prefix": "images per second", "step": "steps per second"}
 

@@ -12,6 +12,7 @@ from gcdbench.cli.options import echo_json, given_settings, json_option, preset_
 from gcdbench.cli.placing import placement_options
 
 if TYPE_CHECKING:
+    from gcdbench.plugins.manager import PluginManager
     from gcdbench.reporting.discovery import Written
     from gcdbench.runs.discover import Discovered, Discovery
     from gcdbench.runs.placement import Placement
@@ -93,7 +94,7 @@ def command(
     discovery = plan_discovery(request, manager)
     prepare_folder(out)
     if not quiet and not as_json:
-        say(_headline(discovery))
+        say(_headline(discovery, placement, manager))
     with ProgressDisplay(quiet=quiet) as display:
         found = run_discovery(discovery, placement, manager, display)
     if truth is not None:
@@ -106,15 +107,21 @@ def command(
         say(line)
 
 
-def _headline(discovery: Discovery) -> str:
+def _headline(discovery: Discovery, placement: Placement, manager: PluginManager) -> str:
+    from gcdbench.cli.expected_time import say_expected
+    from gcdbench.runs.duration import look_at
+
     plan, source = discovery.plan, discovery.source
     k = plan.protocol.k
-    return (
+    said = (
         f"{plan.method.name}, preset {plan.preset}, seed {plan.seed}: {discovery.labelled} labelled images of "
         f"{len(discovery.known)} known classes ({', '.join(discovery.known)}), "
         f"{len(source) - discovery.labelled} unlabelled images; "
         + ("the number of clusters will be estimated" if k is None else f"{k} clusters, as given")
     )
+    if not plan.method.needs_backbone:
+        return said
+    return f"{said}; {say_expected(plan, look_at(source, plan.settings.image_size), placement, manager)}"
 
 
 def _summary(discovery: Discovery, found: Discovered, written: Written) -> dict[str, object]:

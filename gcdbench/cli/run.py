@@ -111,6 +111,9 @@ def command(
 
 def headline(plan: Plan, request: Request, placement: Placement, manager: PluginManager) -> str:
     """The first line of output: preset, backbone, size, epochs, protocol, and how long it will take."""
+    from gcdbench.cli.expected_time import say_expected
+    from gcdbench.runs.duration import count_images
+
     settings = plan.settings
     said = f"preset {plan.preset}" + ("" if request.preset else " (by default)")
     parts = [f"{plan.method.name} on {request.dataset}: {said}", f"protocol {plan.protocol.name}", f"seed {plan.seed}"]
@@ -118,48 +121,10 @@ def headline(plan: Plan, request: Request, placement: Placement, manager: Plugin
         parts.append(f"backbone {settings.backbone}")
     parts.append(f"{settings.image_size} px")
     if plan.method.trained:
-        parts += [
-            f"{plan.training.epochs} epochs",
-            f"views {settings.views}",
-            _expected_duration(plan, placement, manager),
-        ]
+        parts += [f"{plan.training.epochs} epochs", f"views {settings.views}"]
+    if plan.method.needs_backbone:
+        parts.append(say_expected(plan, count_images(plan, manager, placement), placement, manager))
     return ", ".join(parts)
-
-
-def _expected_duration(plan: Plan, placement: Placement, manager: PluginManager) -> str:
-    """Where the method was not measured on this machine yet, that is done now, unless the run is hardly longer."""
-    from gcdbench.core.places import cache_dir
-    from gcdbench.runs.duration import SHORT, count_images, expected_seconds
-    from gcdbench.runs.machine_speed import is_measured, measure_speed, recall_speed
-
-    if not placement.force and _is_stored(plan, placement, manager):
-        return "done before"
-    count = count_images(plan, manager, placement.data_root)
-    if count is None:
-        return "duration unknown"
-    cache, device = placement.cache or cache_dir(), placement.device
-    if plan.training.epochs * count.training > SHORT:
-        if not is_measured(cache, plan, device=device):
-            measure_speed(cache, plan, manager, device=device)
-    elif recall_speed(cache, plan, device=device) is None:
-        return "less than a minute"
-    seconds = expected_seconds(
-        plan, count, threads=placement.threads, device=device, cache=cache, budget=placement.disk_budget
-    )
-    if seconds is None:
-        return "duration unknown"
-    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
-
-
-def _is_stored(plan: Plan, placement: Placement, manager: PluginManager) -> bool:
-    """Whether a finished run has these settings; its images are compared later, by their hashes."""
-    from gcdbench.reporting.records import cell_records
-    from gcdbench.reporting.suites.finding import RunFinder
-    from gcdbench.runs.index import load_runs
-    from gcdbench.runs.record import DONE
-
-    finder = RunFinder(cell_records(load_runs(placement.runs)), manager)
-    return any(record.status == DONE for record in finder.find_plan(plan))
 
 
 def _execute(execution: Execution, *, quiet: bool, notes: bool) -> RunResult:

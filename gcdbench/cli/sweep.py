@@ -140,7 +140,7 @@ def command(
             rows=rows,
             datasets=datasets,
             stand_in=stand_in,  # type: ignore[arg-type]  # click allows these three only
-            threads=placement.threads,
+            placement=local_placement(asked, side_by_side or 1) if spec.remote else placement,
         )
 
     plan = make_suite_plan()
@@ -183,12 +183,9 @@ def command(
 
 
 def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManager) -> bool:
-    """Measure each method of missing runs on each of its networks, once on this machine; it takes about two seconds.
-
-    Runs of a few seconds are not worth it.
-    """
+    """Measure each method of missing runs on each of its networks, once on this machine, but for short runs."""
     from gcdbench.core.places import cache_dir
-    from gcdbench.runs.duration import SHORT, count_images
+    from gcdbench.runs.duration import count_images, is_short
     from gcdbench.runs.executors.base import Job
     from gcdbench.runs.machine_speed import is_measured, measure_in_child
     from gcdbench.runs.plan import make_plan
@@ -202,9 +199,8 @@ def _measure_machine(plan: SuitePlan, placement: Placement, manager: PluginManag
         if not planned.method.trained or subject in seen:
             continue
         seen.add(subject)
-        count = count_images(planned, manager, placement.data_root)
-        long = count is not None and planned.training.epochs * count.training > SHORT
-        if long and not is_measured(cache, planned, device=device):
+        count = count_images(planned, manager, placement)
+        if count is not None and not is_short(planned, count) and not is_measured(cache, planned, device=device):
             measured = True
             measure_in_child(Job(request=run.request, placement=placement))
     return measured

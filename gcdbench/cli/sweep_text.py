@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcdbench.cli.echo import say
+from gcdbench.cli.expected_time import say_seconds
 
 if TYPE_CHECKING:
     from gcdbench.reporting.suites.planning import SuitePlan
@@ -31,28 +32,22 @@ def run_name(request: Any) -> str:
     return " ".join(filter(None, [f"{request.method}{variant} on {request.dataset}, seed {request.seed}", settings]))
 
 
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    if seconds < 90:
-        return f"{max(1, seconds):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
     """Print what exists, what is missing and how long it may take; ``every``: run by run."""
+    from gcdbench.runs.duration import add_up
+
     for title, used in plan.stand_ins.items():
         say(f"{title} is replaced by {used}.")
     for run in plan.runs if every else ():
         if run.state != "impossible":
-            cost = f"about {_duration(run.seconds)}" if run.state == "missing" else run.run_id
+            cost = f"about {say_seconds(run.seconds)}" if run.state == "missing" else run.run_id
             say(f"{run.state:<9}{run_name(run.request)}  {cost}".rstrip())
     for problem, count in Counter(run.problem for run in plan.in_state("impossible")).items():
         say(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
     missing = plan.in_state("missing")
-    known = [run.seconds for run in missing if run.seconds is not None]
+    known = [run.expected for run in missing if run.expected is not None]
     places = f"with {side_by_side} at a time" if side_by_side else "one after another"
-    total = f", about {_duration(sum(known) / (side_by_side or 1))} {places}" if known else ""
+    total = f", about {say_seconds(add_up(known, side_by_side or 1))} {places}" if known else ""
     unknown = f" ({len(missing) - len(known)} of unknown length)" if len(known) < len(missing) else ""
     counts = ", ".join(
         f"{len(found)} {state}"
@@ -92,7 +87,7 @@ def show_outcome(plan: SuitePlan, outcomes: list[Outcome], failed: list[Outcome]
 def show_spent(spent: Spent) -> None:
     """Print how long the sweep took."""
     if spent.runs:
-        text = f"{spent.runs} run{'' if spent.runs == 1 else 's'} in {_duration(spent.seconds)}"
+        text = f"{spent.runs} run{'' if spent.runs == 1 else 's'} in {say_seconds(spent.seconds)}"
         say(text + (f", {100 * spent.step_share:.0f} % of it training steps." if spent.step_share else "."))
 
 

@@ -23,7 +23,7 @@ from gcdbench.models.network import Network
 from gcdbench.models.predictions import Predictions, join
 from gcdbench.models.reference import Reference
 from gcdbench.views.augmentation import crop_centre, to_float
-from gcdbench.views.building import chunk_size
+from gcdbench.views.chunks import chunk_size
 
 LoadBackbone = Callable[[], Backbone]
 Unreadable = Literal["stop", "skip"]

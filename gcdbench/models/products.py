@@ -2,8 +2,8 @@
 
 torch multiplies float32 matrices with its BLAS library. Where that is MKL it leaves the wide vector units of other
 makers' processors idle: on an AMD EPYC with AVX-512 oneDNN, which torch uses for convolutions, is more than twice as
-fast. Which of the two is faster here is measured once, in about 30 ms, and remembered in the cache, so that all processes
-on a machine choose alike. Up to rounding the results are the same; what was used is part of a run's numerics.
+fast. Which of the two is faster here is measured once, in some milliseconds, and remembered in the cache, so that all
+processes on a machine choose alike. Up to rounding the results are the same; what was used is part of a run's numerics.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from gcdbench.core.disk_space import format_bytes
 from gcdbench.core.errors import ConfigError
 from gcdbench.images.image_set import ImageSet
 from gcdbench.models.backbone import Backbone
-from gcdbench.views import bank, building
+from gcdbench.views import bank, building, chunks
 from gcdbench.views.augmentation import AUGMENTATIONS, augment, centre_view
 from gcdbench.views.building import run_prefix
 from gcdbench.views.setting import parse_views
@@ -124,7 +124,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(
 )
 def test_building_threads_share_a_budget_of_memory(cores: int, image_size: int, threads: int) -> None:
     """As many as there are cores while images are small; large ones leave room for a few threads, or for one."""
-    assert building.building_threads(cores, image_size) == threads
+    assert chunks.building_threads(cores, image_size) == threads
 
 
 def test_a_machine_with_many_cores_builds_within_the_budget(
@@ -137,7 +137,7 @@ def test_a_machine_with_many_cores_builds_within_the_budget(
         return run_chunks(*arguments, threads=threads)
 
     monkeypatch.setattr(building, "available_cores", lambda: 64)
-    monkeypatch.setattr(building, "BUILDING_MEMORY", 3 * building.CHUNK_MEMORY * SIZE**2 // 128**2)
+    monkeypatch.setattr(chunks, "BUILDING_MEMORY", 3 * chunks.CHUNK_MEMORY * SIZE**2 // 128**2)
     monkeypatch.setattr(building, "run_chunks", remember)
     opened(tmp_path, store)
     assert asked == [3, 3, 3, 3]

@@ -14,6 +14,7 @@ from gcdbench.reporting.suites.finding import RunFinder
 from gcdbench.reporting.suites.planning import plan_suite
 from gcdbench.reporting.suites.read import load_suite
 from gcdbench.reporting.suites.seeds import parse_seeds
+from gcdbench.runs.duration import Expected
 from gcdbench.runs.index import load_runs
 from gcdbench.runs.request import Request
 from gcdbench.testing.stored import FakeRun, edit_sealed, write_fake_run
@@ -100,9 +101,10 @@ def test_finished_runs_are_recognised_and_others_not(small, manager, nowhere, tm
 def test_what_this_machine_was_measured_to_do_counts_before_stored_runs(small, manager, nowhere, tmp_path, monkeypatch):
     request = Request(method="simgcd", dataset="phantom", preset="smoke", seed=0)
     write_fake_run(tmp_path / "runs", FakeRun(request=request), manager)
-    monkeypatch.setattr(planning, "expected_seconds", lambda *_, **__: 42.0)
+    monkeypatch.setattr(planning.Expectations, "expect", lambda *_: Expected(once=40.0, own=2.0))
     plan = plan_suite(small, "smoke", manager, cell_records(load_runs(tmp_path / "runs")), data_root=nowhere)
-    assert {run.seconds for run in plan.in_state("missing")} == {42.0}
+    told = {run.row: run.seconds for run in plan.in_state("missing")}
+    assert told == {"simgcd": 42.0, "lr=0.2": 42.0, "pixels-kmeans": 42.0}
 
 
 def test_runs_with_more_epochs_do_not_tell_how_long_fewer_take(small, manager, nowhere, tmp_path):

@@ -20,7 +20,8 @@ from gcdbench.reporting.suites.model import (
     require_protocol,
     stand_in_column,
 )
-from gcdbench.runs.duration import ImageCount, count_images, expected_seconds
+from gcdbench.runs.duration import Expectations, Expected, ImageCount, count_images
+from gcdbench.runs.placement import Placement
 from gcdbench.runs.plan import Plan, make_plan, split_dataset_name
 from gcdbench.runs.record import DONE, RUNNING
 from gcdbench.runs.request import Request
@@ -37,6 +38,8 @@ class PlannedRun:
     state: str
     problem: str = ""
     seconds: float | None = None
+    """What it took, or, by the clock, what it will take if it comes next."""
+    expected: Expected | None = None
     run_id: str = ""
     mistaken: bool = False
     """The suite asks for something that cannot exist, for example a setting that the method does not have."""
@@ -77,17 +80,17 @@ def plan_suite(
     rows: Sequence[str] = (),
     datasets: Sequence[str] = (),
     stand_in: StandIn | None = None,
-    threads: int | None = None,
+    placement: Placement | None = None,
 ) -> SuitePlan:
     """Plan the grid; runs that several cells share (one stand-in for four datasets) are planned once.
 
-    threads: of each run, for the time it is expected to take.
+    placement: of each run, for the time it is expected to take.
     """
     require_protocol(suite, protocol, manager)
     preset = suite.preset(preset_name)
     stand_in = stand_in or preset.stand_in
     finder = RunFinder(records, manager)
-    estimate = _Estimate(records, manager, data_root, threads)
+    estimate = _Estimate(records, manager, placement)
     planned: dict[str, PlannedRun] = {}
     stand_ins: dict[str, str] = {}
     chosen_rows = suite.rows_named(rows)
@@ -138,23 +141,23 @@ def _plan_one(
         return key, planned("running")
     if problem:
         return key, planned("impossible", problem=problem)
-    return key, planned("missing", seconds=estimate.seconds(plan))
+    expected = estimate.expect(plan)
+    return key, planned("missing", seconds=expected.seconds if expected else None, expected=expected)
 
 
 class _Estimate:
     """Expected durations: what this machine's speed tells, or else the median of like runs in the store.
 
-    Stored runs may be another machine's, so they count only while this one was not measured.
+    Stored runs may be another machine's, so they count only while this one was not measured. Of methods that are not
+    trained they come first, because they know how long clustering takes.
     """
 
-    def __init__(
-        self, records: Sequence[CellRecord], manager: PluginManager, data_root: Path | None, threads: int | None
-    ) -> None:
+    def __init__(self, records: Sequence[CellRecord], manager: PluginManager, placement: Placement | None) -> None:
         self._known: dict[tuple[object, ...], list[float]] = {}
         self._counts: dict[tuple[str, ...], ImageCount | None] = {}
         self._manager = manager
-        self._data_root = data_root
-        self._threads = threads
+        self._placement = placement or Placement()
+        self._expectations = Expectations(self._placement)
         for record in records:
             if record.status == DONE and record.seconds is not None:
                 named = record.identity
@@ -163,21 +166,26 @@ class _Estimate:
                 for name in {record.dataset, record.called}:  # one's own images have a path, which is what plans say
                     self._known.setdefault((name, *work), []).append(record.seconds)
 
-    def seconds(self, plan: Plan) -> float | None:
-        """Seconds of one run, None where nothing is known."""
+    def expect(self, plan: Plan) -> Expected | None:
+        """The next missing run; None where nothing is known."""
+        stored = self._median(plan)
+        if stored is not None and not plan.method.trained:
+            return stored
         count = self._count(plan)
-        expected = None if count is None else expected_seconds(plan, count, threads=self._threads)
-        if expected is not None:
-            return expected
+        told = None if count is None else self._expectations.expect(plan, count)
+        return told or stored
+
+    def _median(self, plan: Plan) -> Expected | None:
         backbone = plan.settings.backbone if plan.method.needs_backbone else None
         epochs = plan.training.epochs if plan.method.trained else None
         work = (plan.method.name, backbone, plan.settings.image_size, epochs)
         like = self._known.get((plan.dataset_text, *work))
-        return statistics.median(like) if like else None
+        return Expected(once=0.0, own=statistics.median(like)) if like else None
 
     def _count(self, plan: Plan) -> ImageCount | None:
         """Images of the plan's dataset, looked for once."""
-        key = (plan.dataset_text, *map(str, sorted(plan.dataset_options.items())))
+        size = plan.settings.image_size
+        key = (plan.dataset_text, str(size), *map(str, sorted(plan.dataset_options.items())))
         if key not in self._counts:
-            self._counts[key] = count_images(plan, self._manager, self._data_root)
+            self._counts[key] = count_images(plan, self._manager, self._placement)
         return self._counts[key]
