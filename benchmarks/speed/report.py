@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.speed.claims import MACHINES, describe_machines, gather
+from gcdbench.views.setting import parse_views
 
 WHOLE = {
     "published": "published style",
@@ -69,8 +70,20 @@ def describe_loops(rows: list[dict[str, Any]]) -> str:
                 ["network", *WHOLE.values(), "online ×", "bank ×", f"{seeds} ×", "bound ×", f"{seeds}, bound ×"], runs
             ),
             "The bound is the ratio if everything in our runs but the matrix products of the training steps were free.",
+            *(describe_shares(row) for row in rows),
             *(describe_threads(row) for row in rows),
         ]
+    )
+
+
+def describe_shares(row: dict[str, Any]) -> str:
+    """Where the time of a single run with stored views goes."""
+    steps = row["run_views_per_second"]["bank"] / row["step_views_per_second"]["bank"]
+    stored = row["images"] * (parse_views(row["views"]).count + 1)
+    views = stored / row["bank_views_per_second"] / row["run_seconds"]["bank"]
+    return (
+        f"{row['backbone']}: of a single run {100 * steps:.0f} % are training steps and {100 * views:.0f} % making views,"
+        " which further runs find."
     )
 
 
