@@ -82,8 +82,8 @@ def describe_shares(row: dict[str, Any]) -> str:
     stored = row["images"] * (parse_views(row["views"]).count + 1)
     views = stored / row["bank_views_per_second"] / row["run_seconds"]["bank"]
     return (
-        f"{row['backbone']}: of a single run {100 * steps:.0f} % are training steps and {100 * views:.0f} % making views,"
-        " which further runs find."
+        f"{row['backbone']}: of a single run {100 * steps:.0f} % are training steps and {100 * views:.0f} % making"
+        " views, which further runs find."
     )
 
 
