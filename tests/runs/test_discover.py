@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,17 @@ def test_an_estimate_without_room_for_new_classes_is_no_last_word(
     assert result.exit_code == 0, result.output
     assert f"the number of clusters, {estimate}, was estimated" in result.output
     assert ("for example --k" in result.output) == hinted
+
+
+def test_how_long_it_takes_is_said_first_and_not_promised_again(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
+    sides = ("--labelled", own.labelled, "--unlabelled", own.unlabelled, "-o", tmp_path / "out", "--k", 4)
+    loud = [option for option in SMALL if option != "-q"]
+    first, again = (cli("discover", *sides, *loud) for _ in range(2))
+    assert first.exit_code == again.exit_code == 0
+    told = r"; (less than a minute|about \d+ s)"  # 32 small images, one epoch
+    assert re.search(told + "$", first.stdout.splitlines()[0])
+    assert re.search(told + ", unless done before on these images$", again.stdout.splitlines()[0])
+    assert "nothing was trained" in again.stdout
 
 
 def test_empty_labels_in_a_list_are_unlabelled(cli: Cli, own: OwnImages, tmp_path: Path) -> None:
