@@ -223,19 +223,21 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_bank_is_built_again_and_said(tmp_path: Path, store: Pixels, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "views"), [*((kind, "bank:3") for kind in DAMAGE), ("flipped bit", "bank8:3"), ("no array", "rolling:3")]
+)
+def test_a_damaged_bank_is_built_again_and_said(tmp_path: Path, store: Pixels, kind: str, views: str) -> None:
     events: list[Any] = []
-    first = opened(tmp_path, store)
+    first = opened(tmp_path, store, views=views)
     ids = np.arange(COUNT)
-    views = first.pair(ids, 3, 1), first.test(ids)
+    before = first.pair(ids, 3, 1), first.test(ids)
     for file in [*tmp_path.glob("banks/*/*.npy")]:
         content = file.read_bytes()
         file.unlink()  # the first source keeps its own copy
         file.write_bytes(DAMAGE[kind](content))
-    again = opened(tmp_path, store, log=events.append)
-    assert torch.equal(again.pair(ids, 3, 1), views[0])
-    assert torch.equal(again.test(ids), views[1])
+    again = opened(tmp_path, store, log=events.append, views=views)
+    assert torch.equal(again.pair(ids, 3, 1), before[0])
+    assert torch.equal(again.test(ids), before[1])
     assert any("damaged" in event.get("message", "") for event in events)
 
 

@@ -67,11 +67,11 @@ def manager(tmp_path: Path) -> PluginManager:
     return PluginManager(points=[], files=[file])
 
 
-def run(manager: PluginManager, runs: Path, method: str = "small") -> Any:
+def run(manager: PluginManager, runs: Path, method: str = "small", views: str = "bank:2") -> Any:
     request = Request(
         method=method,
         dataset="phantom",
-        overrides={"backbone": "tiny", "image_size": "32", "views": "bank:2", "epochs": "3", "batch_size": "16"},
+        overrides={"backbone": "tiny", "image_size": "32", "views": views, "epochs": "3", "batch_size": "16"},
         dataset_options={"n_per_class": "8"},
     )
     return execute(
@@ -97,17 +97,19 @@ def test_a_poisoned_loss_fails_the_run_with_step_and_values(manager: PluginManag
     assert state["total_steps"] == 3
 
 
+@pytest.mark.parametrize("views", ["online", "bank:2", "bank8:2", "rolling:2"])
 def test_an_interrupted_run_goes_on_and_stores_what_the_whole_one_does(
-    manager: PluginManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    manager: PluginManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: str
 ) -> None:
-    whole = run(manager, tmp_path / "whole")
+    """Of a rolling bank the whole run has thrown the views away that the other one began with."""
+    whole = run(manager, tmp_path / "whole", views=views)
     monkeypatch.setenv("GCDBENCH_CHECKPOINT_SECONDS", "0")
     small = manager.get("methods", "small").load()
     with monkeypatch.context() as patch:
         patch.setattr(small, "stops_at", 5)
         with pytest.raises(KeyboardInterrupt):
-            run(manager, tmp_path / "broken")
-    resumed = run(manager, tmp_path / "broken")
+            run(manager, tmp_path / "broken", views=views)
+    resumed = run(manager, tmp_path / "broken", views=views)
     assert resumed.directory.status() == DONE
     assert hashes(resumed.directory) == hashes(whole.directory)
     assert whole.record.seconds["fit"] > 0
