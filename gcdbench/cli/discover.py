@@ -121,7 +121,7 @@ def _headline(discovery: Discovery, placement: Placement, manager: PluginManager
     )
     if not plan.method.needs_backbone:
         return said
-    return f"{said}; {say_expected(plan, look_at(source, plan.settings.image_size), placement, manager)}"
+    return f"{said}; {say_expected(plan, lambda: look_at(source, plan.settings.image_size), placement, manager)}"
 
 
 def _summary(discovery: Discovery, found: Discovered, written: Written) -> dict[str, object]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gcdbench.plugins.manager import PluginManager
     from gcdbench.runs.duration import ImageCount
     from gcdbench.runs.placement import Placement
@@ -20,12 +22,14 @@ def say_seconds(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def say_expected(plan: Plan, count: ImageCount | None, placement: Placement, manager: PluginManager) -> str:
-    """What the first line of a run says about time."""
+def say_expected(
+    plan: Plan, count: Callable[[], ImageCount | None], placement: Placement, manager: PluginManager
+) -> str:
+    """What the first line of a run says about time; ``count`` looks at its images, where that is needed."""
     stored = not placement.force and _is_stored(plan, placement, manager)
     if stored and plan.dataset.card is not None:
         return "done before"
-    told = _estimate(plan, count, placement, manager, measure=not stored)
+    told = _estimate(plan, count(), placement, manager, measure=not stored)
     # One's own images may have changed since; that is seen when they are read.
     return f"{told}, unless done before on these images" if stored else told
 

@@ -123,7 +123,7 @@ def headline(plan: Plan, request: Request, placement: Placement, manager: Plugin
     if plan.method.trained:
         parts += [f"{plan.training.epochs} epochs", f"views {settings.views}"]
     if plan.method.needs_backbone:
-        parts.append(say_expected(plan, count_images(plan, manager, placement), placement, manager))
+        parts.append(say_expected(plan, lambda: count_images(plan, manager, placement), placement, manager))
     return ", ".join(parts)
 
 
