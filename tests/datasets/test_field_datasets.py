@@ -191,6 +191,37 @@ def test_cars_without_the_labels_of_the_test_part(breakable) -> None:
     assert "labels of the test part" in source.remarks[0].message
 
 
+@pytest.mark.parametrize("name", ["stanford-cars", "herbarium-19"])
+def test_a_whole_training_part_alone_is_no_partial_copy(breakable, name: str) -> None:
+    """Its card states no counts of single classes, so that the number of all images decides."""
+    root, folder = breakable(name)
+    _without_test_part(folder)
+    source = opened(name, root)
+    card = replace(source.card, samples={**source.card.samples, "train": len(source)})
+    [finding] = count_findings(replace(source, card=card))
+    assert finding.level == "warning"
+    assert f"no test part ({source.card.samples['test']:,} images)" in finding.message
+    partial = replace(source, card=replace(card, samples={**card.samples, "train": len(source) + 1}))
+    assert [finding.level for finding in count_findings(partial)] == ["error", "warning"]
+
+
+def test_a_run_on_the_training_part_alone(breakable, monkeypatch: pytest.MonkeyPatch, cli, no_data: Path) -> None:
+    """Under a card whose training part is the copy's, nothing has to be accepted; the test part may not be cut short."""
+    root, folder = breakable("stanford-cars")
+    card = load_card("stanford-cars")
+    small = replace(card, samples={"train": 196 * TRAIN, "test": card.samples["test"]})
+    monkeypatch.setattr("gcdbench.datasets.sources.cars.load_card", lambda name: small)
+    run = ("run", "-m", "kmeans", "-d", "stanford-cars", "--preset", "smoke", "--set", "image_size=16")
+    run = (*run, "--data-root", root, "--workers", 1)
+    refusal = cli(*run)
+    assert refusal.exit_code == 2
+    assert "the test part has 196 images, the card says 8,041" in refusal.stderr
+    _without_test_part(folder)
+    result = cli(*run)
+    assert result.exit_code == 0, result.output
+    assert "there is no test part" in cli("data", "verify", "stanford-cars", "--data-root", root, "--workers", 1).stdout
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -296,6 +327,13 @@ def _replace(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))
+
+
+def _without_test_part(folder: Path) -> None:
+    if folder.name == "herbarium-19":
+        shutil.rmtree(folder / "small-validation")
+    else:
+        (folder / "cars_test_annos_withlabels.mat").unlink()
 
 
 def _fewer_classes(file: Path) -> None:
