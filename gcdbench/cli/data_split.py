@@ -100,7 +100,12 @@ def diff(left: Path, right: Path, as_json: bool) -> None:
     show_default=True,
     help="manifest: of 'gcdbench data split export'; ssb: a published list of old and new classes (.json, .pkl).",
 )
-@click.option("--name", default="ssb", show_default=True, help="ssb: the name of the protocol.")
+@click.option(
+    "--name",
+    default="ssb",
+    show_default=True,
+    help="ssb: the name of the protocol; a list that is not the published one needs a name of its own.",
+)
 @click.option(
     "--label-fraction", type=float, default=0.5, show_default=True, help="ssb: labelled share of old classes."
 )
@@ -143,8 +148,10 @@ def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) 
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}.") from None
     found = read_class_split(file, data, card.classes)
+    published = card.published_splits.get(name)
+    citation = f"{published.citation}; " if published else ""
     protocol = CardProtocol(
-        name=name, old_classes=found.old, label_fraction=label_fraction, citation=f"imported from {file.name}"
+        name=name, old_classes=found.old, label_fraction=label_fraction, citation=f"{citation}imported from {file.name}"
     )
     kept = keep_protocol(card, protocol)
     counts = f"{len(found.old)} old and {len(found.new)} new classes"

@@ -41,6 +41,21 @@ class CardProtocol:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishedSplit:
+    """A published list of old classes that is not on the card itself: what a file must hold to go by its name.
+
+    old_count: how many classes it calls old. label_fraction: their labelled share.
+    old_sha256: of their positions in the card's order: ascending, decimal, with commas between.
+    """
+
+    name: str
+    old_count: int
+    old_sha256: str
+    label_fraction: float
+    citation: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetCard:
     """Facts about a dataset. Unknown facts are left out, never guessed.
 
@@ -54,6 +69,7 @@ class DatasetCard:
     purpose: ``"classification"``, or ``"masks"`` for sets that only serve to score attention maps.
     protocols: what the literature defines on this dataset, by name, in addition to the rules that fit any dataset.
     default_protocol: the one that is meant where none is named.
+    published_splits: lists of old classes that a user imports, by the name that only they may have.
     """
 
     name: str
@@ -79,6 +95,7 @@ class DatasetCard:
     purpose: str = "classification"
     protocols: Mapping[str, CardProtocol] = field(default_factory=dict)
     default_protocol: str = "half"
+    published_splits: Mapping[str, PublishedSplit] = field(default_factory=dict)
 
     @property
     def total(self) -> int | None:

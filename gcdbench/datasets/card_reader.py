@@ -8,7 +8,7 @@ from typing import Any
 
 from gcdbench.core.errors import DataError
 from gcdbench.core.toml_files import read_toml
-from gcdbench.datasets.card import CardProtocol, DatasetCard, Edition
+from gcdbench.datasets.card import CardProtocol, DatasetCard, Edition, PublishedSplit
 from gcdbench.splits.protocol import GENERIC
 
 _TEXTS = (
@@ -35,10 +35,12 @@ _KNOWN = {
     "editions",
     "protocols",
     "default_protocol",
+    "published_splits",
 }
 _CLASS_FIELDS = {"name", "count", "test_count"}
 _EDITION_FIELDS = {"name", "place", "count", "note"}
 _PROTOCOL_FIELDS = {"old_classes", "label_fraction", "citation", "note"}
+_SPLIT_FIELDS = ("old_count", "old_sha256", "label_fraction", "citation")
 _REQUIRED = (
     "name",
     "title",
@@ -102,6 +104,7 @@ class _Reader:
             image_size=self.count("image_size", table.get("image_size", 224)),
             protocols=protocols,
             default_protocol=default,
+            published_splits=self.published_splits(table.get("published_splits", {}), names),
         )
 
     def text(self, key: str, value: object) -> str:
@@ -194,15 +197,39 @@ class _Reader:
             raise self.refuse(f"'{where}' has the unknown field '{unknown[0]}'")
         if missing := [key for key in ("old_classes", "label_fraction", "citation") if key not in item]:
             raise self.refuse(f"'{where}' lacks '{missing[0]}'")
-        share = item["label_fraction"]
-        if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 < share <= 1:
-            raise self.refuse(f"'{where}.label_fraction' must be a number above 0 and at most 1")
         return CardProtocol(
             name=name,
             old_classes=self.old_classes(f"{where}.old_classes", item["old_classes"], classes),
-            label_fraction=float(share),
+            label_fraction=self.share(f"{where}.label_fraction", item["label_fraction"]),
             citation=self.text(f"{where}.citation", item["citation"]),
             note=self.text(f"{where}.note", item.get("note", "")),
+        )
+
+    def share(self, key: str, value: object) -> float:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= 1:
+            raise self.refuse(f"'{key}' must be a number above 0 and at most 1")
+        return float(value)
+
+    def published_splits(self, value: object, classes: tuple[str, ...]) -> dict[str, PublishedSplit]:
+        if not isinstance(value, dict):
+            raise self.refuse("'published_splits' must be a table")
+        return {name: self.published_split(name, item, classes) for name, item in value.items()}
+
+    def published_split(self, name: str, item: object, classes: tuple[str, ...]) -> PublishedSplit:
+        where = f"published_splits.{name}"
+        if not isinstance(item, dict) or set(item) != set(_SPLIT_FIELDS):
+            raise self.refuse(f"'{where}' must be a table with {', '.join(_SPLIT_FIELDS)}")
+        count, digest = self.count(f"{where}.old_count", item["old_count"]), item["old_sha256"]
+        if not 0 < count < len(classes):
+            raise self.refuse(f"'{where}.old_count' must be between 1 and {len(classes) - 1}")
+        if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise self.refuse(f"'{where}.old_sha256' must have 64 hex digits")
+        return PublishedSplit(
+            name=name,
+            old_count=count,
+            old_sha256=digest,
+            label_fraction=self.share(f"{where}.label_fraction", item["label_fraction"]),
+            citation=self.text(f"{where}.citation", item["citation"]),
         )
 
     def old_classes(self, key: str, value: object, classes: tuple[str, ...]) -> int | tuple[str, ...]:

@@ -12,6 +12,7 @@ from gcdbench.core.files import write_text
 from gcdbench.core.places import user_data_dir
 from gcdbench.core.toml_files import read_toml
 from gcdbench.datasets.card import CardProtocol, DatasetCard
+from gcdbench.datasets.published_split import require_published
 from gcdbench.splits.protocol import GENERIC
 
 NAME = r"[a-z0-9][a-z0-9.-]*"
@@ -31,6 +32,7 @@ def keep_protocol(card: DatasetCard, protocol: CardProtocol) -> Path:
         )
     if name in GENERIC or name in card.protocols:
         raise DataError(f"'{card.name}' has a protocol '{name}' of its own.", hint="Choose another name: --name NAME.")
+    require_published(card, protocol)
     file = imported_file(card.name, name)
     known = imported_protocols(card).get(name)
     if known is not None and (known.old_classes, known.label_fraction) != (
@@ -64,7 +66,7 @@ def _read(file: Path, card: DatasetCard) -> CardProtocol:
         old, share = table["old_classes"], table["label_fraction"]
         if not isinstance(old, list) or not set(old) <= set(card.classes) or not 0 < float(share) <= 1:
             raise ValueError("it does not fit the dataset's classes")
-        return CardProtocol(
+        protocol = CardProtocol(
             name=file.stem,
             old_classes=tuple(map(str, old)),
             label_fraction=float(share),
@@ -75,3 +77,9 @@ def _read(file: Path, card: DatasetCard) -> CardProtocol:
         raise DataError(
             f"The imported protocol {file} is damaged: {error}.", hint="Delete it and import it again."
         ) from None
+    try:
+        require_published(card, protocol)
+    except DataError as error:
+        hint = f"Delete {file}, and import that list under a name of its own: --name NAME."
+        raise DataError(error.message, hint=hint) from None
+    return protocol

@@ -36,6 +36,14 @@ label_fraction = 0.2
 citation = "who"
 """
 
+SPLIT = f"""
+[published_splits.theirs]
+old_count = 1
+old_sha256 = "{"ab" * 32}"
+label_fraction = 0.2
+citation = "who"
+"""
+
 NAMES = sorted(folder.name for folder in datasets_folder().iterdir() if (folder / "card.toml").is_file())
 
 
@@ -51,6 +59,8 @@ def test_a_good_card(tmp_path: Path) -> None:
     assert card.counts == (3, 4)
     assert card.total == 7
     assert card.test_counts is None
+    split = load_card(write(tmp_path, GOOD + SPLIT)).published_splits["theirs"]
+    assert (split.old_count, split.old_sha256[:4], split.label_fraction) == (1, "abab", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +96,14 @@ def test_a_good_card(tmp_path: Path) -> None:
         (lambda t: 'default_protocol = "theirs"\n' + t, "no [protocols.theirs]"),
         (lambda t: "default_protocol = 1\n" + t, "'default_protocol' must be a string"),
         (lambda t: t + "[samples]\ntrain = '3'\n", "'samples.train' must be a whole number"),
+        (lambda t: t + SPLIT.replace("= 1", "= 2"), "'published_splits.theirs.old_count' must be between 1 and 1"),
+        (lambda t: t + SPLIT.replace("abab", "abaB"), "'published_splits.theirs.old_sha256' must have 64 hex digits"),
+        (lambda t: t + SPLIT.replace("0.2", "0"), "'published_splits.theirs.label_fraction' must be a number above 0"),
+        (
+            lambda t: t + SPLIT.replace('citation = "who"', ""),
+            "'published_splits.theirs' must be a table with old_count",
+        ),
+        (lambda t: "published_splits = 3\n" + t, "'published_splits' must be a table"),
         (lambda t: t + "oops", "not valid TOML"),
     ],
 )

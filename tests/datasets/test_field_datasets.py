@@ -206,7 +206,7 @@ def test_a_whole_training_part_alone_is_no_partial_copy(breakable, name: str) ->
 
 
 def test_a_run_on_the_training_part_alone(breakable, monkeypatch: pytest.MonkeyPatch, cli, no_data: Path) -> None:
-    """Under a card whose training part is the copy's, nothing has to be accepted; the test part may not be cut short."""
+    """Under a card whose training part is the copy's, nothing has to be accepted; a cut test part has."""
     root, folder = breakable("stanford-cars")
     card = load_card("stanford-cars")
     small = replace(card, samples={"train": 196 * TRAIN, "test": card.samples["test"]})
