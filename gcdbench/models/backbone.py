@@ -48,6 +48,12 @@ class Backbone(nn.Module):
     prefix: nn.Module
     tail: nn.Module
 
+    def check_size(self, side: int) -> None:
+        """Refuse images of ``side`` pixels with a sentence, where the network does not take them.
+
+        Asked once in a run, before any view is made. Convolutional networks take any size.
+        """
+
     def run_tail(self, hidden: Tensor) -> TailOutput:
         """From the prefix's output (B, c, h, w) to the map and the pooled feature."""
         feature_map = self.tail(hidden)

@@ -19,6 +19,9 @@ from gcdbench.models.weights import NO_WEIGHTS
 RUN = "forward_features"
 """timm's name for everything before pooling and classifier."""
 
+UNFIT = (AssertionError, RuntimeError, ValueError)
+"""What networks raise when they are given images of a size that they were not made for."""
+
 PROBE_SIDE = 8
 """Patches on a side of the image with which a transformer is looked at."""
 
@@ -41,21 +44,27 @@ class TimmPrefix(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         native = images.shape[2] == images.shape[3] == self.native
         if self.fixed and not native:
-            raise self._refusal(images)
+            raise self.refusal(images.shape[2])
         try:
             hidden: Tensor = self.part(images)
-        except (AssertionError, RuntimeError, ValueError) as error:
+        except UNFIT as error:
             if native:
                 raise
-            raise self._refusal(images) from error
+            raise self.refusal(images.shape[2]) from error
         return hidden.transpose(1, 2).unsqueeze(3) if hidden.ndim == 3 else hidden
 
-    def _refusal(self, images: Tensor) -> ConfigError:
-        several = not self.fixed and self.patch is not None
-        wanted = f"whose side is a multiple of {self.patch} px" if several else f"of {self.native} px"
+    def refusal(self, side: int) -> ConfigError:
+        """The sentence about images of a side that the network does not take."""
+        made_for = f"--set image_size={self.native}"
+        if self.fixed or self.patch is None or side % self.patch == 0:
+            return ConfigError(
+                f"{self.name} takes images of {self.native} px, not of {side} px.",
+                hint=f"Its weights were made for {made_for}.",
+            )
+        nearest = max(1, round(side / self.patch)) * self.patch
         return ConfigError(
-            f"{self.name} takes images {wanted}, not of {images.shape[2]} px.",
-            hint=f"Its weights were made for --set image_size={self.native}.",
+            f"{self.name} takes images whose side is a multiple of {self.patch} px, not of {side} px.",
+            hint=f"The nearest is --set image_size={nearest}; its weights were made for {made_for}.",
         )
 
 
@@ -115,6 +124,22 @@ class TimmBackbone(Backbone):
         self.stride = _stride(whole, probe, self._map(out).shape[2])
         self._compare(whole, probe)
 
+    def check_size(self, side: int) -> None:
+        """Refuse a side that either half does not take: an empty image goes through both of them."""
+        assert isinstance(self.prefix, TimmPrefix)
+        parameter = next(self.parameters())
+        training = self.tail.training
+        self.tail.eval()
+        try:
+            with torch.no_grad():
+                self.run_tail(self.prefix(torch.zeros(1, 3, side, side, device=parameter.device)))
+        except UNFIT as error:
+            if side == self.prefix.native:
+                raise
+            raise self.prefix.refusal(side) from error
+        finally:
+            self.tail.train(training)
+
     def run_tail(self, hidden: Tensor) -> TailOutput:
         """From the prefix's output to the map and the network's summary of it."""
         out = self.tail(hidden)
@@ -146,10 +171,14 @@ class TimmBackbone(Backbone):
 
 
 def _patch(whole: Any) -> int | None:
-    """Side of a patch of a transformer that takes images of any number of patches."""
+    """Pixels to a token of a transformer that takes images of any number of them.
+
+    Where convolutions stand before the patches, these are patches of their map: of one cell, as a rule.
+    """
     if not getattr(whole, "dynamic_img_size", False) or not hasattr(whole, "patch_embed"):
         return None
-    return int(whole.patch_embed.patch_size[0])
+    embed = whole.patch_embed
+    return int(embed.feat_ratio(as_scalar=True) if hasattr(embed, "feat_ratio") else embed.patch_size[0])
 
 
 def _stride(whole: Any, size: int, side: int) -> int:

@@ -18,6 +18,7 @@ from gcdbench.models.timm_weights import locate_timm
 from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.models.weights import file_sha256
 from gcdbench.plugins.manager import get_manager
+from gcdbench.training.context import RunContext
 
 pytest.importorskip("huggingface_hub")
 import_torchvision()
@@ -40,6 +41,9 @@ CASES = {
     "vit_tiny_patch16_224": ("blocks.11.", (192, 6, 6), False, 16),
     "mambaout_femto": ("stages.3.", (288, 3, 3), True, 32),  # channels last
     "deit_tiny_distilled_patch16_224": ("blocks.11.", (192, 6, 6), False, 16),  # two tokens before the patches
+    "vit_tiny_r_s16_p8_224": ("blocks.11.", (192, 3, 3), False, 32),  # convolutions before patches of several cells
+    "vit_small_r26_s32_224": ("blocks.11.", (384, 3, 3), False, 32),  # and before patches of one cell
+    "vitamin_small_224": ("blocks.13.", (384, 6, 6), False, 16),  # the same without a class token
 }
 
 
@@ -48,7 +52,8 @@ def test_the_last_stage_trains_and_the_map_is_timms(name: str) -> None:
     """At a size that is not the network's own; the tail's first parameters tell where the cut is."""
     begins, shape, pools_map, stride = CASES[name]
     network = load(name).eval()
-    whole = timm.create_model(name, num_classes=0, **({"dynamic_img_size": True} if "it_" in name else {})).eval()
+    flexible = {"dynamic_img_size": True} if name.startswith(("vit", "deit")) else {}
+    whole = timm.create_model(name, num_classes=0, **flexible).eval()
     parts = {**network.prefix.part.network.state_dict(), **network.tail.part.state_dict()}
     whole.load_state_dict(parts, strict="fc_norm" not in dict(whole.named_children()))
     assert next(iter(network.tail.part.state_dict())).startswith(begins)
@@ -57,8 +62,9 @@ def test_the_last_stage_trains_and_the_map_is_timms(name: str) -> None:
         output = network.run_tail(network.prefix(images(2, 96)))
         expected = whole.forward_features(images(2, 96))
     if expected.ndim == 3:
-        special = expected.shape[1] - 36
-        torch.testing.assert_close(output.pooled, expected[:, 0])
+        special = expected.shape[1] - shape[1] * shape[2]
+        mean = whole.fc_norm(expected.mean(dim=1))
+        torch.testing.assert_close(output.pooled, expected[:, 0] if special else mean)
         expected = expected[:, special:].transpose(1, 2).reshape(2, *shape)
     elif expected.shape[1:] != shape:
         expected = expected.permute(0, 3, 1, 2)
@@ -88,6 +94,10 @@ def test_gradients_reach_the_tail_and_nothing_else() -> None:
         ("crossvit_tiny_240", "neither a feature map nor tokens"),
         ("pit_ti_224", "not a square grid"),
         ("cait_xxs24_224", "no last stage"),
+        ("mvitv2_tiny", "no last stage"),
+        ("nest_tiny", "no last stage"),
+        ("coat_tiny", "neither a feature map nor tokens"),
+        ("tnt_s_patch16_224", "no last stage"),
     ],
 )
 def test_networks_without_a_map_or_a_last_stage_are_refused_in_a_sentence(name: str, why: str) -> None:
@@ -111,6 +121,49 @@ def test_a_size_that_does_not_fit_is_refused_in_a_sentence() -> None:
         load("vit_tiny_patch16_224").prefix(images(1, 90))
     with pytest.raises(ConfigError, match="of 224 px, not of 96 px"):
         load("eva02_tiny_patch14_224").prefix(images(1, 96))
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "said", "advice"),
+    [
+        ("maxvit_rmlp_pico_rw_256", 128, "of 256 px, not of 128 px", "image_size=256"),
+        ("efficientformer_l1", 96, "of 224 px, not of 96 px", "image_size=224"),
+        ("vit_tiny_patch16_224", 90, "multiple of 16 px, not of 90 px", "nearest is --set image_size=96"),
+        ("vit_tiny_patch16_224", 5, "multiple of 16 px, not of 5 px", "nearest is --set image_size=16"),
+    ],
+)
+def test_a_size_that_either_half_cannot_take_is_refused_before_any_view(
+    name: str, side: int, said: str, advice: str
+) -> None:
+    """Of the first two only the tail stumbles: the first half runs, and a bank of its outputs would be made."""
+    network = load(name)
+    network.train()
+    with pytest.raises(ConfigError, match=said) as caught:
+        RunContext(seed=0, image_size=side, load_backbone=lambda: network).backbone  # noqa: B018
+    assert advice in str(caught.value.hint)
+    network.check_size(network.prefix.native)
+    assert network.tail.training
+    assert all(parameter.grad is None for parameter in network.parameters())
+
+
+def test_the_authors_networks_name_the_nearest_size() -> None:
+    with pytest.raises(ConfigError, match="multiple of 14 px, not of 96 px") as caught:
+        get_manager().get("backbones", "dinov2-vits14").load()("none").check_size(96)
+    assert "nearest is --set image_size=98;" in str(caught.value.hint)
+    assert "image_size=518" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("method", ["kmeans", "simgcd"])
+def test_a_run_at_a_wrong_size_ends_in_a_sentence(
+    method: str, cli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With frozen features as with views, and before any of them is made."""
+    monkeypatch.setenv("GCDBENCH_CACHE", str(tmp_path / "cache"))
+    command = ["run", "-m", method, "-d", "phantom", "--preset", "smoke", "--set", "weights=none", "--quiet"]
+    result = cli(*command, "--backbone", "timm:efficientformer_l1")
+    assert result.exit_code == 2
+    assert "takes images of 224 px, not of 96 px" in result.stderr
+    assert not [path.name for path in (tmp_path / "cache").iterdir() if path.name in ("banks", "features")]
 
 
 def test_random_networks_are_always_the_same_and_leave_the_global_stream_alone() -> None:
