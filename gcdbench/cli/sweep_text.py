@@ -42,8 +42,12 @@ def show_plan(plan: SuitePlan, side_by_side: int, *, every: bool) -> None:
         if run.state != "impossible":
             cost = f"about {say_seconds(run.seconds)}" if run.state == "missing" else run.run_id
             say(f"{run.state:<9}{run_name(run.request)}  {cost}".rstrip())
-    for problem, count in Counter(run.problem for run in plan.in_state("impossible")).items():
+    told: set[str] = {""}
+    for (problem, hint), count in Counter((run.problem, run.hint) for run in plan.in_state("impossible")).items():
         say(f"{count} run{'' if count == 1 else 's'} cannot be done here: {problem}")
+        if hint not in told:
+            say(f"  Hint: {hint}")
+            told.add(hint)
     missing = plan.in_state("missing")
     known = [run.expected for run in missing if run.expected is not None]
     places = f"with {side_by_side} at a time" if side_by_side else "one after another"
@@ -105,6 +109,7 @@ def plain_plan(plan: SuitePlan) -> dict[str, Any]:
                 "protocol": run.request.protocol,
                 "state": run.state,
                 "problem": run.problem,
+                "hint": run.hint,
                 "seconds": run.seconds,
                 "run_id": run.run_id,
             }

@@ -43,6 +43,11 @@ def named_protocol(name: str | None, card: DatasetCard | None, dataset: str) -> 
     if name in GENERIC:
         usual = own.get(default_protocol(card))
         return generic_protocol(name, old_count=usual.old_count if usual else None)
+    if card and name in card.published_splits:
+        raise ConfigError(
+            f"The dataset '{dataset}' has no protocol '{name}' yet: its old classes are published as a file.",
+            hint=f"Import that file once: 'gcdbench data split import --format ssb FILE {dataset}'.",
+        )
     raise ConfigError(
         f"The dataset '{dataset}' has no protocol '{name}'; it has {', '.join(protocol_names(card))}.",
         hint=f"Leave --protocol out for {default_protocol(card)}; 'gcdbench data show {dataset}' describes them; "

@@ -155,6 +155,9 @@ def test_a_dry_run_says_once_why_runs_cannot_be_done(here, monkeypatch, tmp_path
     assert plan.exit_code == 0, plan.output
     assert plan.stdout.count("is not on this machine") == 1
     assert plan.stdout.startswith("3 runs cannot be done here: Dataset 'kvasir'")
+    assert plan.stdout.count("Hint: Set GCDBENCH_DATA") == 1
+    told = json.loads(here(sweep_command, "--preset", "smoke", "--stand-in", "never", "--dry-run", "--json").stdout)
+    assert all(run["hint"].startswith("Set GCDBENCH_DATA") for run in told["runs"])
 
 
 @pytest.mark.parametrize("executor", ["process", "inline"])

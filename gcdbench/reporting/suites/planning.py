@@ -29,7 +29,10 @@ from gcdbench.runs.request import Request
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One run of a suite. ``state``: ``done``, ``running``, ``missing`` or ``impossible`` (``problem`` says why)."""
+    """One run of a suite. ``state``: ``done``, ``running``, ``missing`` or ``impossible``.
+
+    problem, hint: why it is impossible, and what to do.
+    """
 
     row: str
     title: str
@@ -37,6 +40,7 @@ class PlannedRun:
     request: Request
     state: str
     problem: str = ""
+    hint: str = ""
     seconds: float | None = None
     """What it took, or, by the clock, what it will take if it comes next."""
     expected: Expected | None = None
@@ -59,13 +63,13 @@ class SuitePlan:
         return [run for run in self.runs if run.state == state]
 
 
-def dataset_problem(name: str, manager: PluginManager, data_root: Path | None) -> str:
-    """Why a dataset cannot be used here, or "" when it is there. Lists files, decodes nothing."""
+def dataset_problem(name: str, manager: PluginManager, data_root: Path | None) -> GCDBenchError | None:
+    """Why a dataset cannot be used here, or None when it is there. Lists files, decodes nothing."""
     try:
         open_dataset(name, manager, data_root=data_root, image_size=32)
     except GCDBenchError as error:
-        return error.message
-    return ""
+        return error
+    return None
 
 
 def plan_suite(
@@ -100,7 +104,7 @@ def plan_suite(
         used = stand_in_column(suite, column, manager) if replaced else column
         if replaced:
             stand_ins[column.title] = suite.stand_in_dataset
-            problem = ""
+            problem = None
         chosen = None if replaced else protocol
         # Seed by seed: what an interrupted sweep leaves behind can be compared, row with row.
         for seed in seeds or preset.seeds:
@@ -116,7 +120,7 @@ def _plan_one(
     title: str,
     column: SuiteColumn,
     request: Request,
-    problem: str,
+    problem: GCDBenchError | None,
     manager: PluginManager,
     finder: RunFinder,
     estimate: _Estimate,
@@ -130,7 +134,7 @@ def _plan_one(
         installed = request.method in manager.names("methods") and (
             split_dataset_name(request.dataset)[0] in manager.names("datasets")
         )
-        planned_run = planned("impossible", problem=error.message, mistaken=installed)
+        planned_run = planned("impossible", problem=error.message, hint=error.hint or "", mistaken=installed)
         return f"{row}/{column.dataset}/{request.seed}", planned_run
     key = f"{plan.dataset_text} {plan_fingerprint(plan)} {plan.seed}"
     found = finder.find_plan(plan)
@@ -140,7 +144,7 @@ def _plan_one(
     if any(record.status == RUNNING for record in found):
         return key, planned("running")
     if problem:
-        return key, planned("impossible", problem=problem)
+        return key, planned("impossible", problem=problem.message, hint=problem.hint or "")
     expected = estimate.expect(plan)
     return key, planned("missing", seconds=expected.seconds if expected else None, expected=expected)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -48,8 +49,6 @@ def rows() -> list[dict[str, str]]:
 
 
 def test_every_published_number_has_a_source_and_a_column() -> None:
-    import tomllib
-
     suite = tomllib.loads((REPORTED.parents[1] / "main.toml").read_text(encoding="utf-8"))
     datasets = {column["dataset"] for column in suite["columns"]}
     methods = {row["reported"] for row in suite["rows"]}
@@ -77,14 +76,33 @@ def test_the_table_compares_with_what_was_published(cli) -> None:
 
 
 def test_a_sweep_says_what_is_missing(cli, tmp_path: Path) -> None:
-    result = cli("sweep", "natural/main", "--preset", "laptop", "--dry-run")
-    assert "cifar10" in result.output
+    sweep = ("sweep", "natural/main", "--preset", "laptop", "--dry-run")
+    asked = "data split import --format ssb FILE fgvc-aircraft"
+    result = cli(*sweep)
+    assert "'gcdbench data fetch cifar10' gets it" in result.output
+    assert result.output.count(asked) == 1
     old = [position for position in range(100) if AIRCRAFT >> position & 1]
     split = {"known_classes": old, "unknown_classes": {"Hard": sorted(set(range(100)) - set(old))}}
     (tmp_path / "aircraft.json").write_text(json.dumps(split))
     imported = cli("data", "split", "import", "--format", "ssb", tmp_path / "aircraft.json", "fgvc-aircraft")
     assert imported.exit_code == 0, imported.output
-    assert "fgvc-aircraft" in cli("sweep", "natural/main", "--preset", "laptop", "--dry-run").output
+    result = cli(*sweep)
+    assert asked not in result.output
+    assert "'gcdbench data fetch fgvc-aircraft' gets it" in result.output
+
+
+def test_the_directory_of_plugins_says_what_the_package_offers(cli) -> None:
+    """So that 'gcdbench table natural/main' and '--preset dino-vitb16' name the package where it is not installed."""
+    from gcdbench_natural import plugin
+
+    directory = PACKAGE.parent / "directory.toml"
+    if not directory.is_file():
+        pytest.skip("the directory of plugins is part of the repository")
+    listed = tomllib.loads(directory.read_text(encoding="utf-8"))["gcdbench-natural"]
+    assert listed == {
+        "presets": [preset.name for preset in plugin.gcdbench_presets()],
+        "suites": [suite.name for suite in plugin.gcdbench_suites()],
+    }
 
 
 def test_the_preset_is_what_the_published_scripts_share(cli) -> None:
