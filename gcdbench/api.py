@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gcdbench.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, TailOutput
     from gcdbench.models.heads import Prototypes
     from gcdbench.models.predict import Model, load_model
+    from gcdbench.models.weight_notes import note_on_weights
     from gcdbench.models.weights import WeightsFile
     from gcdbench.models.weights import load_exactly as load_weights
     from gcdbench.models.weights import locate as locate_weights
@@ -167,6 +168,7 @@ _LAZY = {
     "share_interval": "gcdbench.reporting.statistics:share_interval",
     "sign_flip_test": "gcdbench.reporting.statistics:sign_flip_test",
     "sign_test": "gcdbench.reporting.statistics:sign_test",
+    "note_on_weights": "gcdbench.models.weight_notes:note_on_weights",
     "parse_seeds": "gcdbench.reporting.suites.seeds:parse_seeds",
     "prepare_data": "gcdbench.runs.execution:prepare_data",
     "read_record": "gcdbench.runs.reader:read_record",
@@ -275,6 +277,7 @@ __all__ = [
     "make_plan",
     "mean_text",
     "median_interval",
+    "note_on_weights",
     "open_images",
     "paired_difference",
     "parse_seeds",

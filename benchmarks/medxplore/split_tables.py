@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchmarks.medxplore.groups import PRESET
 from benchmarks.medxplore.outcomes import Spread, failure_text, worst_exchange
 from benchmarks.medxplore.seed_tables import STUDY
-from gcdbench.api import DONE, CellRecord, get_manager, load_suite, runs_of_suite
+from gcdbench.api import DONE, CellRecord, get_manager, load_suite, note_on_weights, runs_of_suite
 
 NOT_MEASURED = "not measured"
 SCORES = {
@@ -90,13 +90,21 @@ def _places(score: str) -> int:
 
 
 def cell_table(cells: Sequence[tuple[str, str, str, str]], records: Sequence[CellRecord], head: str) -> str:
-    """One line per cell and method: the cell, the method, and what :func:`summary` has."""
+    """One line per cell and method: the cell, the method, and what :func:`summary` has.
+
+    Below it stands what readers must know of the weights that measured cells were made with.
+    """
     suites = {suite: read_splits(suite, "kvasir", records) for suite in dict.fromkeys(cell[1] for cell in cells)}
     lines = [f"| {head} | method | n | fails | {' | '.join(SCORES.values())} |", "|---" * (4 + len(SCORES)) + "|"]
     for title, suite, *pair in cells:
         for method, row in zip(("SimGCD", "MedXplore"), pair, strict=True):
             lines.append(f"| {title} | {method} | {' | '.join(summary(suites[suite].runs[row]))} |")
-    return "\n".join(lines)
+    cells_of: dict[str, list[str]] = {}
+    for title, suite, *pair in cells:
+        for digest in {str(run.identity.get("weights_sha256", "")) for row in pair for run in suites[suite].runs[row]}:
+            cells_of.setdefault(digest, []).append(title)
+    notes = [f"{', '.join(titles)}: {note}" for digest, titles in cells_of.items() if (note := note_on_weights(digest))]
+    return "\n\n".join(["\n".join(lines), *notes])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,3 +96,27 @@ def test_only_cells_with_every_split_are_compared(monkeypatch: pytest.MonkeyPatc
     )
     cells = [(suite, suite, "s", "m") for suite in found]
     assert split_tables.count_above(cells, [], "all") == split_tables.Above(complete=3, above=1)
+
+
+def test_measured_cells_say_which_weights_cannot_be_redistributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = {
+        "resnet50": "f97fed1c56ff2e38544baa27f62db3ca1d94ae2f7925ac02c2b19ca2a1469c15",
+        "deit": "b2e17235172c1dcddacb55aa8914e2f8b4b95eb9bb7d7782f333bcbef77151b8",
+        "lite0": "0" * 64,
+    }
+    runs = {
+        suite: {"s": [SimpleNamespace(identity={"weights_sha256": digest})], "m": []}
+        for suite, digest in digests.items()
+    }
+    runs["planned"] = {"s": [], "m": []}
+    monkeypatch.setattr(
+        split_tables, "read_splits", lambda suite, *_: split_tables.SplitRows(titles={}, runs=runs[suite], planned=3)
+    )
+    monkeypatch.setattr(split_tables, "summary", lambda found: [str(len(found))])
+    cells = [(f"with {suite}", suite, "s", "m") for suite in runs]
+    table, *notes = split_tables.cell_table(cells, [], "network").split("\n\n")
+    assert len(table.splitlines()) == 2 + 2 * len(cells)
+    assert [note.partition(":")[0] for note in notes] == ["with resnet50", "with deit"]
+    assert all("cannot be redistributed" in note for note in notes)
+    only_planned = split_tables.cell_table(cells[-1:], [], "network")
+    assert "\n\n" not in only_planned
