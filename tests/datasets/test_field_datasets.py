@@ -143,12 +143,36 @@ def test_the_python_edition_is_not_read(tmp_path: Path) -> None:
         (lambda folder: _drop_last_line(folder / "classes.txt"), "it has 199"),
         (lambda folder: _replace(folder / "images.txt", "\n7 ", "\nseven "), "line 7"),
         (lambda folder: shutil.rmtree(folder / "images"), "none of its images"),
+        (lambda folder: _rename_bird(folder, 4, "../../secret.jpg"), "line 4, names 'images/../../secret.jpg'"),
+        (lambda folder: _rename_bird(folder, 4, "a/../../../secret.jpg"), "not a file inside the dataset's folder"),
+        (lambda folder: _rename_bird(folder, 4, "/etc/passwd"), "line 4, names 'images//etc/passwd', which is not"),
+        (lambda folder: _rename_bird(folder, 4, "a\0b.jpg"), "not a file inside the dataset's folder"),
+        (lambda folder: _rename_bird(folder, 4, _bird(folder, 3)), "images.txt, line 4, names 'images/001.Black"),
+        (lambda folder: _rename_bird(folder, 4, "./" + _bird(folder, 3)), "not a file inside the dataset's folder"),
     ],
 )
 def test_damaged_lists_of_birds_are_refused(breakable, damage, said: str) -> None:
     root, folder = breakable("cub-200-2011")
     damage(folder)
     assert said in refused("cub-200-2011", root)
+
+
+def test_a_list_that_names_a_file_twice_says_both_lines(breakable) -> None:
+    root, folder = breakable("cub-200-2011")
+    text = (folder / "images.txt").read_text()
+    (folder / "images.txt").write_text("\n" + text.replace("\n5 ", "\n\n5 "))  # empty lines are lines, too
+    _rename_bird(folder, 6, _bird(folder, 3))
+    said = refused("cub-200-2011", root)
+    assert "images.txt, line 8, names" in said
+    assert said.count("images.txt, line 4.") == 1
+
+
+def test_a_list_of_other_classes_says_which(breakable) -> None:
+    root, folder = breakable("cub-200-2011")
+    _drop_last_line(folder / "classes.txt")
+    assert "the 200 classes of 'cub-200-2011': it has 199. It is of another" in refused("cub-200-2011", root)
+    _replace(folder / "classes.txt", "002.Laysan", "002.Layson")
+    assert "it has 199, and '002.Layson_Albatross' instead of '002.Laysan_Albatross'." in refused("cub-200-2011", root)
 
 
 def test_a_listed_image_that_is_gone_is_named(breakable) -> None:
@@ -169,6 +193,10 @@ def test_a_listed_image_that_is_gone_is_named(breakable) -> None:
         (lambda folder: (folder / "images_variant_test.txt").unlink(), "images_variant_test.txt cannot be read"),
         (lambda folder: _replace(folder / "images_variant_test.txt", "707-320", "707-321"), "line 1"),
         (lambda folder: _drop_last_line(folder / "variants.txt"), "it has 99"),
+        (
+            lambda folder: _copy(folder, "images_variant_trainval.txt", "images_variant_test.txt"),
+            "images_variant_test.txt, line 1, names 'images/1000001.jpg' again",
+        ),
     ],
 )
 def test_damaged_lists_of_aircraft_are_refused(breakable, damage, said: str) -> None:
@@ -230,6 +258,7 @@ def test_a_run_on_the_training_part_alone(breakable, monkeypatch: pytest.MonkeyP
         (lambda folder: _fewer_classes(folder / "devkit" / "cars_meta.mat"), "it has 195"),
         (lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("1.jpg", 197)]), "the class '197'"),
         (lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("../1.jpg", 1)]), "not the name"),
+        (lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("1.jpg", 1)] * 2), "entry 2, names"),
         (
             lambda folder: annotations(folder / "devkit" / "cars_train_annos.mat", [("1.jpg", 1)], with_class=False),
             "no classes of its images",
@@ -313,6 +342,16 @@ def test_imagenet_with_an_unsorted_validation_part(breakable) -> None:
 
 def _copy(folder: Path, name: str, over: str) -> None:
     shutil.copy(folder / name, folder / over)
+
+
+def _bird(folder: Path, number: int) -> str:
+    """The file that images.txt has under a number."""
+    [line] = [line for line in (folder / "images.txt").read_text().splitlines() if line.startswith(f"{number} ")]
+    return line.partition(" ")[2]
+
+
+def _rename_bird(folder: Path, number: int, name: str) -> None:
+    _replace(folder / "images.txt", f"\n{number} {_bird(folder, number)}\n", f"\n{number} {name}\n")
 
 
 def _cut(file: Path) -> None:

@@ -24,7 +24,7 @@ def make_aircraft(request: DatasetRequest) -> DatasetSource:
     if found is None:
         raise missing(card, request)
     root = found.parent
-    require_classes(found, sorted(line.strip() for line in read_lines(found)), card)
+    require_classes(found, sorted(line for _, line in read_lines(found)), card)
     index = {name: position for position, name in enumerate(card.classes)}
     listed = [line for name, part in LISTS.items() for line in _listed(root / name, part, index)]
     return from_lists(root, card, listed, [root / name for name in (CLASSES, *LISTS)])
@@ -32,9 +32,10 @@ def make_aircraft(request: DatasetRequest) -> DatasetSource:
 
 def _listed(file: Path, part: str, index: dict[str, int]) -> list[Listed]:
     lines = []
-    for position, line in enumerate(read_lines(file), start=1):
-        number, _, variant = line.strip().partition(" ")
+    for position, line in read_lines(file):
+        number, _, variant = line.partition(" ")
         if not number.isdecimal() or variant not in index:
             raise DataError(f"{file}, line {position}, is not '<image> <variant>': '{line}'.")
-        lines.append(Listed(file=f"images/{number}.jpg", label=index[variant], part=part))
+        place = f"{file}, line {position}"
+        lines.append(Listed(file=f"images/{number}.jpg", label=index[variant], part=part, place=place))
     return lines

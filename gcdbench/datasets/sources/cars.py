@@ -52,8 +52,13 @@ def _listed(file: Path, folder: str, part: str, count: int) -> list[Listed]:
             hint=f"The labels of the test part are in {TEST} of the publishers.",
         )
     return [
-        Listed(file=f"{folder}/{_name(file, row['fname'])}", label=_index(file, row["class"], count), part=part)
-        for row in table
+        Listed(
+            file=f"{folder}/{_name(file, row['fname'])}",
+            label=_index(file, row["class"], count),
+            part=part,
+            place=f"{file}, entry {number}",
+        )
+        for number, row in enumerate(table, start=1)
     ]
 
 

@@ -24,21 +24,22 @@ def make_cub(request: DatasetRequest) -> DatasetSource:
         raise missing(card, request)
     root = found.parent
     tables = {name: numbered(root / name) for name in (IMAGES, CLASSES, LABELS, PARTS)}
-    require_classes(root / CLASSES, list(tables[CLASSES].values()), card)
-    for name in (LABELS, PARTS):
-        if tables[name].keys() != tables[IMAGES].keys():
+    require_classes(root / CLASSES, list(tables[CLASSES].texts.values()), card)
+    images, labels, parts = (tables[name].texts for name in (IMAGES, LABELS, PARTS))
+    for name, texts in ((LABELS, labels), (PARTS, parts)):
+        if texts.keys() != images.keys():
             raise DataError(
-                f"{root / name} has {len(tables[name]):,} lines for the {len(tables[IMAGES]):,} images of {IMAGES}, "
-                "or other numbers.",
+                f"{root / name} has {len(texts):,} lines for the {len(images):,} images of {IMAGES}, or other numbers.",
                 hint="One of the lists is cut off: unpack the archive again.",
             )
     listed = [
         Listed(
             file=f"images/{path}",
-            label=_index(root, number, tables[LABELS][number], len(card.classes)),
-            part=_part(root, number, tables[PARTS][number]),
+            label=_index(root, number, labels[number], len(card.classes)),
+            part=_part(root, number, parts[number]),
+            place=f"{root / IMAGES}, line {tables[IMAGES].lines[number]}",
         )
-        for number, path in tables[IMAGES].items()
+        for number, path in images.items()
     ]
     return from_lists(root, card, listed, [root / name for name in tables])
 

@@ -43,7 +43,7 @@ def make_imagenet_subset(request: DatasetRequest) -> DatasetSource:
 
 def _with_classes(card: DatasetCard, file: Path) -> DatasetCard:
     """The card with the classes of a list; its name says so, since its runs are of another dataset."""
-    names = [line.split()[0] for line in read_lines(file)]
+    names = [line.split()[0] for _, line in read_lines(file)]
     wrong = [name for name in names if not re.fullmatch(r"n\d{8}", name)]
     if wrong or len(set(names)) != len(names) or len(names) < 2:
         what = (

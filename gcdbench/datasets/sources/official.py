@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -17,11 +17,15 @@ from gcdbench.datasets.sources.walk import FileReader, FoundFile, IgnoredFile, f
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """One line of an official list: the file (relative to the root), the index of its class, and its part."""
+    """One line of an official list: the file (relative to the root), the index of its class, and its part.
+
+    place: where it stands, for messages.
+    """
 
     file: str
     label: int
     part: str
+    place: str
 
 
 def from_lists(
@@ -31,6 +35,7 @@ def from_lists(
 
     ``lists`` are the files that the lines come from: when one changes, everything is read again.
     """
+    _refuse_strange_files(listed)
     found: list[FoundFile] = []
     here: list[Listed] = []
     absent: list[IgnoredFile] = []
@@ -60,8 +65,26 @@ def from_lists(
     )
 
 
-def read_lines(file: Path) -> list[str]:
-    """The lines of a list, without empty ones."""
+def _refuse_strange_files(listed: Sequence[Listed]) -> None:
+    """Each line names a file of its own, inside the dataset's folder: else a list would read what is not part of it."""
+    seen: dict[str, str] = {}
+    for line in listed:
+        path = PurePosixPath(line.file)
+        if "\0" in line.file or ".." in path.parts or path.is_absolute() or str(path) != line.file:
+            raise DataError(
+                f"{line.place}, names '{line.file}', which is not a file inside the dataset's folder.",
+                hint="The list is damaged or was changed: unpack the archive again.",
+            )
+        first = seen.setdefault(line.file, line.place)
+        if first != line.place:
+            raise DataError(
+                f"{line.place}, names '{line.file}' again: it is in {first}.",
+                hint="One of the lists was copied or changed: unpack the archive again.",
+            )
+
+
+def read_lines(file: Path) -> list[tuple[int, str]]:
+    """The lines of a list with their numbers, from 1 on, without empty ones."""
     try:
         text = read_regular(file).decode("utf-8")
     except OSError as error:
@@ -70,18 +93,27 @@ def read_lines(file: Path) -> list[str]:
         ) from None
     except UnicodeDecodeError:
         raise DataError(f"{file} is not a text file.", hint="It may be damaged: unpack the archive again.") from None
-    return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+    return [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 
-def numbered(file: Path) -> dict[str, str]:
-    """A list of ``<number> <text>`` lines."""
-    table: dict[str, str] = {}
-    for position, line in enumerate(read_lines(file), start=1):
-        number, _, text = line.strip().partition(" ")
-        if not number.isdecimal() or not text or number in table:
+@dataclass(frozen=True, kw_only=True)
+class Numbered:
+    """A list of ``<number> <text>`` lines: the texts by their numbers, and the line of each."""
+
+    texts: dict[str, str]
+    lines: dict[str, int]
+
+
+def numbered(file: Path) -> Numbered:
+    """Read such a list; each number may stand there once."""
+    texts: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for position, line in read_lines(file):
+        number, _, text = line.partition(" ")
+        if not number.isdecimal() or not text or number in texts:
             raise DataError(f"{file}, line {position}, is not '<number> <text>' with a number of its own: '{line}'.")
-        table[number] = text.strip()
-    return table
+        texts[number], lines[number] = text.strip(), position
+    return Numbered(texts=texts, lines=lines)
 
 
 def require_classes(
@@ -90,11 +122,9 @@ def require_classes(
     """Refuse a copy whose list of classes is not the card's, in its order; ``alike`` is applied to names first."""
     if [alike(name) for name in names] == [alike(name) for name in card.classes]:
         return
-    first = next(
-        (f"'{mine}' instead of '{want}'" for mine, want in zip(names, card.classes, strict=False) if mine != want),
-        "no other",
-    )
+    different = [(mine, want) for mine, want in zip(names, card.classes, strict=False) if alike(mine) != alike(want)]
+    first = f", and '{different[0][0]}' instead of '{different[0][1]}'" if different else ""
     raise DataError(
-        f"{file} does not list the {len(card.classes)} classes of '{card.name}': it has {len(names)}, first {first}.",
+        f"{file} does not list the {len(card.classes)} classes of '{card.name}': it has {len(names)}{first}.",
         hint="It is of another edition, or damaged; use class folders as folder:<path>.",
     )
