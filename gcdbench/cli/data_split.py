@@ -162,12 +162,18 @@ def _import_classes(file: Path, dataset: str, name: str, label_fraction: float) 
 def _import_manifest(
     file: Path, dataset: str, data_root: Path | None, dataset_set: tuple[str, ...], workers: int | None
 ) -> None:
+    from gcdbench.core.errors import DataError
     from gcdbench.core.files import write_bytes
     from gcdbench.core.places import user_data_dir
     from gcdbench.datasets.sources.own import safe_name
     from gcdbench.splits.split_file import read_split, require_same_images
 
-    theirs = read_split(file)
+    try:
+        theirs = read_split(file)
+    except DataError as error:
+        # What is not a manifest may be the other kind of file.
+        hint = "A published list of old and new classes, .json or .pkl, needs --format ssb." if file.is_file() else None
+        raise DataError(error.message, hint=error.hint or hint) from None
     ours = _make(dataset, data_root, dataset_set, workers, theirs.protocol)
     require_same_images(theirs, ours)
     # Names in a file from elsewhere must not choose the folder it is written to.

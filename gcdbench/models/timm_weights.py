@@ -44,6 +44,8 @@ def _downloaded(repository: str, names: tuple[str, ...]) -> Path | None:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
+    if not _answers(repository, names[0]):
+        return None
     for name in names:
         try:
             return Path(hf_hub_download(repository, name))
@@ -54,6 +56,20 @@ def _downloaded(repository: str, names: tuple[str, ...]) -> Path | None:
         except (HfHubHTTPError, OSError):
             return None
     return None
+
+
+def _answers(repository: str, name: str) -> bool:
+    """Whether the hub can be reached. Asked once: a download would ask again and again for half a minute."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(repository, name))
+    except (EntryNotFoundError, HfHubHTTPError):  # an answer: what it means is up to the download
+        return True
+    except Exception:  # no connection; which library makes it, and what that raises, depends on the hub's version
+        return False
+    return True
 
 
 def _advice(name: str) -> str:

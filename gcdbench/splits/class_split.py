@@ -58,7 +58,7 @@ def read_class_split(file: Path, data: bytes, classes: Sequence[str]) -> ClassSp
 
 
 def _parse(file: Path, data: bytes) -> Any:
-    if data.lstrip()[:1] == b"{":
+    if data.lstrip()[:1] in (b"{", b"["):  # neither begins a pickle
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:

@@ -224,18 +224,27 @@ def test_weights_come_from_timms_cache_and_are_asked_for_otherwise(
     published = timm.get_pretrained_cfg("mobilenetv3_small_100")
     asked: list[str] = []
 
-    def offline(repository: str, name: str) -> str:
-        asked.append(name)
-        raise LocalEntryNotFoundError("no connection")
+    def offline(url: str) -> None:
+        asked.append(url.rpartition("/")[2])
+        raise ConnectionError("no connection")
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", offline)
+    def lost(repository: str, name: str) -> str:
+        asked.append(f"download of {name}")
+        raise LocalEntryNotFoundError("no connection any more")
+
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", offline)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lost)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda repository, name: None)
     monkeypatch.setattr("gcdbench.models.weights.download", lambda url, target: False)
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     with pytest.raises(WeightsError) as caught:
         locate_timm("mobilenetv3_small_100", published, None)
-    assert len(asked) == 1
+    assert asked == ["model.safetensors"]  # and no download was begun, which would ask for half a minute
     assert "--set weights=" in str(caught.value.hint)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url: None)
+    with pytest.raises(WeightsError):
+        locate_timm("mobilenetv3_small_100", published, None)
+    assert asked == ["model.safetensors", "download of model.safetensors"]
 
     kept = tmp_path / "model.safetensors"
     kept.write_bytes(b"weights")
@@ -245,7 +254,10 @@ def test_weights_come_from_timms_cache_and_are_asked_for_otherwise(
         lambda repository, name: str(kept) if repository == published.hf_hub_id and name == kept.name else None,
     )
     assert locate_timm("mobilenetv3_small_100", published, None) == (kept, file_sha256(kept))
-    assert len(asked) == 1
+    assert len(asked) == 2
+
+    def no_such_file(url: str) -> None:
+        raise EntryNotFoundError("404")
 
     def second_name(repository: str, name: str) -> str:
         if name == "model.safetensors":
@@ -253,6 +265,7 @@ def test_weights_come_from_timms_cache_and_are_asked_for_otherwise(
         return str(kept)
 
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda repository, name: None)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", no_such_file)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", second_name)
     assert locate_timm("mobilenetv3_small_100", published, None)[0] == kept
     nothing = SimpleNamespace(hf_hub_id=None, hf_hub_filename=None, url="https://host/weights.npz")

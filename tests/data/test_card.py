@@ -120,6 +120,13 @@ def test_a_missing_card_is_an_error(tmp_path: Path) -> None:
         load_card(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_layout_names_the_place_that_fetching_and_instructions_name(name: str) -> None:
+    card = load_card(name)
+    if card.places:
+        assert f"<root>/{card.places[0]}" in card.layout
+
+
 def test_every_registered_dataset_has_its_card_and_every_card_is_registered() -> None:
     named = {spec.name: spec for spec in gcdbench_datasets() if not spec.takes_argument}
     assert set(named) == set(NAMES)

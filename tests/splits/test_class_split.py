@@ -74,6 +74,8 @@ def test_one_split_in_many_forms(content: bytes) -> None:
         ({"known_classes": [], "unknown_classes": [0, 1, 2, 3, 4]}, "0 old and 5 new"),
         ({"known": [0]}, "not a split of classes"),
         ([1, 2], "not a split of classes"),
+        (b" [1, 2]", "not a split of classes"),
+        (b"[1, 2", "not JSON"),
         (b"{", "not JSON"),
         (b"", "neither JSON nor a readable pickle"),
         (b"\x80\x04", "neither JSON nor a readable pickle"),
@@ -322,6 +324,18 @@ def test_a_kept_list_that_was_changed_loses_the_name(tmp_path: Path, cli, no_dat
     assert result.exit_code == 2
     assert "other old classes" in result.stderr
     assert str(kept) in result.stderr
+
+
+def test_a_list_of_classes_without_its_format_is_told_the_format(tmp_path: Path, cli, no_data: Path) -> None:
+    for name, content in (
+        ("split.json", json.dumps(published("fgvc-aircraft")).encode()),
+        ("split.pkl", pickle.dumps(published("fgvc-aircraft"))),
+    ):
+        (tmp_path / name).write_bytes(content)
+        result = cli("data", "split", "import", tmp_path / name, "fgvc-aircraft")
+        assert result.exit_code == 2
+        assert "--format ssb" in result.stderr
+    assert "--format ssb" not in cli("data", "split", "import", tmp_path / "none.json", "fgvc-aircraft").stderr
 
 
 def test_a_split_of_another_dataset_is_refused(tmp_path: Path, cli, no_data: Path) -> None:
