@@ -138,7 +138,8 @@ class MedXplore(SimGCD):
     def _check_pooling(self) -> None:
         if self.config.faac.feature != "none" and not self.backbone.pools_map:
             raise ConfigError(
-                f"FAAC's feature is the pooled X_out, but {self.backbone.name} summarises an image by its class token.",
+                f"FAAC's feature is the pooled X_out, but {self.backbone.name} summarises an image by something else "
+                "than the mean of its map: a class token, or a norm after the mean.",
                 hint="Keep the patch loss alone with --set faac.feature=none, or choose a convolutional backbone.",
             )
 

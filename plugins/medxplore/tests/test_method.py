@@ -91,7 +91,7 @@ def test_a_backbone_with_a_class_token_has_no_pooled_x_out():
 
     data, task, _ = tiny_task()
     context = dataclasses.replace(tiny_context(epochs=1), load_backbone=Summarised)
-    with pytest.raises(ConfigError, match="class token"):
+    with pytest.raises(ConfigError, match="the mean of its map: a class token, or a norm after the mean"):
         shrink(MedXplore)(MedXploreConfig(), task, context).fit(data)
     shrink(MedXplore)(configured(faac__feature="none"), task, context).fit(data)
 
