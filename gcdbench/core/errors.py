@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+SHORTEST = 3
+"""Letters that a name must have to be looked for within others: shorter ones are in too many of them."""
 
 
 class GCDBenchError(Exception):
@@ -25,9 +28,25 @@ class UnknownName(GCDBenchError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        guess = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}."
+        near = nearest(name, known)
+        guess = f"did you mean '{near}'?" if near else f"known: {', '.join(known) or 'none'}."
         super().__init__(f"There is no {kind} named '{name}'; {guess}", hint=hint)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """What somebody who wrote ``name`` most likely meant: a name that begins with it or holds it, or one spelt alike.
+
+    Of several the one that differs least in length, so that ``resnet`` is not taken for a long name with it inside.
+
+    >>> nearest("cars", ["csv", "stanford-cars"]), nearest("cub", ["cub-200-2011"]), nearest("kvasri", ["kvasir"])
+    ('stanford-cars', 'cub-200-2011', 'kvasir')
+    """
+    plain = name.lower()
+    if len(plain) >= SHORTEST:
+        for fits in (str.startswith, str.__contains__):
+            if holding := [other for other in known if fits(other.lower(), plain)]:
+                return min(holding, key=lambda other: (len(other), other))
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
 class ConfigError(GCDBenchError):
