@@ -16,6 +16,10 @@ from gcdbench.datasets.card import load_card
 from gcdbench.datasets.integrity.counts import count_findings
 from gcdbench.datasets.sources import matlab
 from gcdbench.datasets.sources.records import decode_planes
+from gcdbench.runs.events import EpochEnd
+from gcdbench.runs.predictions import load_predictions
+from gcdbench.runs.reader import read_record
+from gcdbench.runs.record import DONE, INDUCTIVE, TRANSDUCTIVE
 from tests.data.conftest import noise_image
 from tests.data.loading import opened, refused
 from tests.datasets.field_copies import COPIES, TEST, TRAIN, annotations, records
@@ -89,6 +93,22 @@ def test_a_copy_audits_and_runs(copies: Copies, name: str, cli, no_data: Path) -
     result = cli(*run, "--accept-data-issues")
     assert result.exit_code == 0, result.output
     assert "All" in result.stdout
+
+
+def test_simgcd_trains_on_planes_of_cifar(copies: Copies, cli, no_data: Path, tmp_path: Path) -> None:
+    """One epoch from the binary edition to scores on both parts, under the literature's protocol."""
+    run = ("run", "-m", "simgcd", "-d", "cifar10", "--preset", "smoke", "--set", "epochs=1", "--set", "image_size=32")
+    result = cli(*run, "--data-root", copies["cifar10"], "--workers", 1, "--threads", 1, "--accept-data-issues")
+    assert result.exit_code == 0, result.output
+    [folder] = (tmp_path / "runs").glob("cifar10/simgcd/*")
+    record = read_record(folder)
+    assert (record.status, record.protocol) == (DONE, "gcd")
+    [epoch] = [event for event in record.events if isinstance(event, EpochEnd)]
+    assert epoch.losses
+    assert all(np.isfinite(value) for value in epoch.losses.values())
+    # 5 images of each of 10 classes; half of those of 5 classes, rounded up, are labelled. 10 more are the test part.
+    sizes = [len(load_predictions(record, part).ids) for part in (TRANSDUCTIVE, INDUCTIVE)]
+    assert sizes == [50 - 5 * 3, 10]
 
 
 # ---- CIFAR
