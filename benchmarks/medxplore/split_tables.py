@@ -81,8 +81,14 @@ def summary(runs: Sequence[CellRecord]) -> list[str]:
     """n, failures, and the median of every score with its interval or range."""
     if not runs:
         return [NOT_MEASURED, *["–"] * (1 + len(SCORES))]
-    spreads = [Spread(values=tuple(run.scores[score] for run in runs)).text(_places(score)) for score in SCORES]
+    spreads = [_spread(score, runs) for score in SCORES]
     return [str(len(runs)), failure_text([worst_exchange(run) for run in runs]), *spreads]
+
+
+def _spread(score: str, runs: Sequence[CellRecord]) -> str:
+    """k-means ties no cluster to a class, so it has no errors by the head."""
+    values = tuple(run.scores[score] for run in runs if score in run.scores)
+    return Spread(values=values).text(_places(score)) if len(values) == len(runs) else "–"
 
 
 def _places(score: str) -> int:

@@ -79,6 +79,15 @@ def test_medians_and_failures_say_what_their_number_allows() -> None:
     assert failure_text([0.0] * 10).startswith("0 of 10 [0, ")
 
 
+def test_a_score_that_a_method_does_not_have_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_tables, "worst_exchange", lambda run: 0.0)
+    scores = dict.fromkeys(split_tables.SCORES, 7.0)
+    with_head = [SimpleNamespace(scores=scores)] * 2
+    without = [SimpleNamespace(scores={key: value for key, value in scores.items() if key != "head_false_old"})] * 2
+    assert split_tables.summary(with_head)[-1].startswith("7.00")
+    assert split_tables.summary(without) == [*split_tables.summary(with_head)[:-1], "–"]
+
+
 def test_only_cells_with_every_split_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def runs(*values: float) -> list[SimpleNamespace]:
         return [SimpleNamespace(scores={"all": value}) for value in values]
