@@ -28,6 +28,7 @@ from gcdbench.splits.split_file import require_same_images
 from gcdbench.training.method import TaskInfo
 
 if TYPE_CHECKING:
+    from gcdbench.models.backbone import Backbone
     from gcdbench.training.context import RunContext
 
 
@@ -140,7 +141,13 @@ def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Pa
     if placement.threads is not None:
         torch.set_num_threads(placement.threads)
     spec = execution.manager.get("backbones", plan.settings.backbone) if plan.method.needs_backbone else None
-    weights = plan.settings.weights
+
+    def load_backbone() -> Backbone:
+        assert spec is not None
+        backbone: Backbone = spec.load()(plan.settings.weights)
+        backbone.check_size(plan.settings.image_size)
+        return backbone
+
     return RunContext(
         seed=plan.seed,
         image_size=plan.settings.image_size,
@@ -156,6 +163,6 @@ def make_context(execution: Execution, prepared: Prepared, *, checkpoint_dir: Pa
         resume=placement.resume,
         numerics=describe_numerics(device=placement.device, threads=placement.threads).to_table(),
         log=lambda said: listener(make_event(said)),
-        load_backbone=None if spec is None else lambda: spec.load()(weights),
+        load_backbone=None if spec is None else load_backbone,
         estimate_k=estimate_k,
     )

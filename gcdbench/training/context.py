@@ -41,19 +41,6 @@ EstimateK = Callable[[NDArray[np.float32], IntArray, NDArray[np.float32], int, n
 """(labelled features, their labels, unlabelled features, K_old, generator) -> K."""
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """Makes a backbone that takes images of the run's size, or is refused before any view is made of them."""
-
-    load: Callable[[], Backbone]
-    side: int
-
-    def __call__(self) -> Backbone:
-        backbone = self.load()
-        backbone.check_size(self.side)
-        return backbone
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
     """Services of one run. Everything random is drawn from a named stream; nothing is seeded globally.
@@ -86,12 +73,6 @@ class RunContext:
     log: Callable[[Mapping[str, Any]], None] = _ignore
     load_backbone: Callable[[], Backbone] | None = None
     estimate_k: EstimateK | None = None
-
-    def __post_init__(self) -> None:
-        given = self.load_backbone
-        if given is not None:
-            load = given.load if isinstance(given, _Checked) else given
-            object.__setattr__(self, "load_backbone", _Checked(load, self.image_size))
 
     def rng(self, stream: str) -> np.random.Generator:
         """A numpy generator for one named purpose."""

@@ -18,7 +18,6 @@ from gcdbench.models.timm_weights import locate_timm
 from gcdbench.models.torchvision_shim import import_torchvision
 from gcdbench.models.weights import file_sha256
 from gcdbench.plugins.manager import get_manager
-from gcdbench.training.context import RunContext
 
 pytest.importorskip("huggingface_hub")
 import_torchvision()
@@ -132,14 +131,12 @@ def test_a_size_that_does_not_fit_is_refused_in_a_sentence() -> None:
         ("vit_tiny_patch16_224", 5, "multiple of 16 px, not of 5 px", "nearest is --set image_size=16"),
     ],
 )
-def test_a_size_that_either_half_cannot_take_is_refused_before_any_view(
-    name: str, side: int, said: str, advice: str
-) -> None:
+def test_a_size_that_either_half_cannot_take_is_refused(name: str, side: int, said: str, advice: str) -> None:
     """Of the first two only the tail stumbles: the first half runs, and a bank of its outputs would be made."""
     network = load(name)
     network.train()
     with pytest.raises(ConfigError, match=said) as caught:
-        RunContext(seed=0, image_size=side, load_backbone=lambda: network).backbone  # noqa: B018
+        network.check_size(side)
     assert advice in str(caught.value.hint)
     network.check_size(network.prefix.native)
     assert network.tail.training
