@@ -43,7 +43,7 @@ def recall(file: Path) -> dict[str, Any]:
     """What was remembered there; nothing where that is damaged or was never written."""
     try:
         found = json.loads(read_sealed(file))
-    except (FileNotFoundError, NotADirectoryError, PermissionError, DamagedError, ValueError):
+    except (OSError, DamagedError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
